@@ -1,0 +1,36 @@
+"""sfumato: let other people use your data without being able to see it.
+
+Importing the package is light; the names below load their rooms when first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "load": "sfumato.data",
+    "load_splits": "sfumato.data",
+    "RAN": "sfumato.mechanisms.ran",
+    "audit": "sfumato.auditing",
+    "sweep": "sfumato.auditing",
+}
+
+if TYPE_CHECKING:
+    from sfumato.auditing import audit as audit
+    from sfumato.auditing import sweep as sweep
+    from sfumato.data import load as load
+    from sfumato.data import load_splits as load_splits
+    from sfumato.mechanisms.ran import RAN as RAN
+
+__all__ = ["RAN", "__version__", "audit", "load", "load_splits", "sweep"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'sfumato' has no attribute '{name}'")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,241 @@
+"""The contract of an attack: the subclass guesses, the base class checks access, scores and compares.
+
+Three rules. The truth reaches only the scorer. An attack must beat its baseline where there is no defence. Every
+figure has a baseline (no release), a control (no defence) and an interval.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core import metrics
+from sfumato.core.dataset import Dataset, FloatArray, IntArray
+from sfumato.core.errors import RuleBroken
+from sfumato.core.intervals import Interval, bootstrap, mean_interval, wilson
+from sfumato.core.knowledge import Knowledge, Truth, guessing
+from sfumato.core.release import Release
+from sfumato.core.score import Direction, Score
+
+Guess = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One metric of a guess, before it is compared with baseline and control."""
+
+    metric: str
+    better_for_owner: Direction
+    value: float
+    ci: Interval
+    limits: tuple[float, float]
+    primary: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an attack achieved, and its guess for the gallery."""
+
+    scores: tuple[Score, ...]
+    guess: Guess = field(repr=False)
+
+    def values(self) -> dict[str, float]:
+        """Metric → value, to serve as the control of the same attack elsewhere."""
+        return {score.metric: score.value for score in self.scores}
+
+
+class Attack(ABC):
+    """Hyper-parameters are keyword-only and stored unchanged; an attack keeps nothing between two victims."""
+
+    name: ClassVar[str]
+    threat: ClassVar[str]
+
+    def target(self) -> str | None:
+        """The private label that is attacked, if the threat has one."""
+        return None
+
+    def obstacle(self, knowledge: Knowledge) -> str | None:
+        """Why this attack cannot be run with this knowledge, or None."""
+        return "needs query access to the protected pipeline" if knowledge.query is None else None
+
+    @abstractmethod
+    def guess(self, release: Release, knowledge: Knowledge) -> Guess:
+        """The attacker's answer for every released record. The victims' truth is out of reach here."""
+
+    @abstractmethod
+    def trivial(self, knowledge: Knowledge, n: int) -> Guess:
+        """The best answer without any release."""
+
+    @abstractmethod
+    def measure(self, guess: Guess, truth: Truth) -> list[Measured]:
+        """The metrics of a guess; called by the scorer only."""
+
+    @final
+    def __call__(
+        self,
+        release: Release,
+        knowledge: Knowledge,
+        truth: Truth,
+        *,
+        control: Mapping[str, float] | None = None,
+    ) -> Outcome:
+        """Guess, score, and set beside it what a guesser without the release and the control get."""
+        obstacle = self.obstacle(knowledge)
+        if obstacle is not None:
+            raise RuleBroken(f"{self.name} {obstacle}.")
+        shared = set(knowledge.auxiliary.ids.tolist()) & set(truth.open().ids.tolist())
+        if shared:
+            raise RuleBroken(f"{self.name}: {len(shared)} victims are in the attacker's auxiliary data.")
+        started = time.perf_counter()
+        with guessing():
+            guess = self.guess(release, knowledge)
+            trivial = self.trivial(knowledge, len(release))
+        seconds = time.perf_counter() - started
+        if len(guess) != len(release) or not np.isfinite(guess).all():
+            raise RuleBroken(f"{self.name} must give one finite guess for each of the {len(release)} records.")
+        baseline = {m.metric: m.value for m in self.measure(trivial, truth)}
+        scores = tuple(
+            Score(
+                attack=self.name,
+                threat=self.threat,
+                metric=m.metric,
+                better_for_owner=m.better_for_owner,
+                value=m.value,
+                ci=m.ci,
+                baseline=baseline[m.metric],
+                control=None if control is None else control.get(m.metric),
+                n=len(release),
+                seconds=round(seconds, 3),
+                primary=m.primary,
+                target=self.target(),
+                limits=m.limits,
+            )
+            for m in self.measure(guess, truth)
+        )
+        return Outcome(scores, guess)
+
+    def params(self) -> dict[str, Any]:
+        """The hyper-parameters."""
+        return {
+            name: getattr(self, name) for name in inspect.signature(type(self).__init__).parameters if name != "self"
+        }
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.params().items())})"
+
+
+class ReconstructionAttack(Attack):
+    """The guess is the record itself, (N, *shape) in [0, 1]."""
+
+    threat = "reconstruction"
+
+    def trivial(self, knowledge: Knowledge, n: int) -> FloatArray:
+        """The mean auxiliary record: the best constant under squared error."""
+        mean = knowledge.auxiliary.x.mean(axis=0, dtype=np.float64).astype(np.float32)
+        return np.broadcast_to(mean, (n, *mean.shape))
+
+    def measure(self, guess: Guess, truth: Truth) -> list[Measured]:
+        victim = truth.open()
+        measured = [
+            _mean("mse", "higher", metrics.mse(victim.x, guess), victim, (0.0, 1.0), primary=True),
+            _mean("l1", "higher", metrics.l1(victim.x, guess), victim, (0.0, 1.0)),
+            _mean("psnr", "lower", metrics.psnr(victim.x, guess), victim, (0.0, metrics.PSNR_CAP)),
+        ]
+        if victim.schema.kind in ("image", "audio"):
+            measured.append(_mean("ssim", "lower", metrics.ssim(victim.x, guess), victim, (-1.0, 1.0)))
+        return measured
+
+
+class AttributeAttack(Attack):
+    """The guess is a probability for every class of one private label, (N, classes)."""
+
+    threat = "attribute"
+    label: str
+
+    def target(self) -> str:
+        return self.label
+
+    def trivial(self, knowledge: Knowledge, n: int) -> FloatArray:
+        """The class shares of the auxiliary data: always the majority class."""
+        classes = len(knowledge.auxiliary.schema.classes(self.label))
+        counts = np.bincount(knowledge.auxiliary.label(self.label), minlength=classes)
+        return np.broadcast_to((counts / counts.sum()).astype(np.float32), (n, classes))
+
+    def measure(self, guess: Guess, truth: Truth) -> list[Measured]:
+        victim = truth.open()
+        return measure_classification(victim.label(self.label), guess, victim, better_for_owner="lower")
+
+
+class ReidentificationAttack(Attack):
+    """The guess is, for every released record, a position among ``knowledge.candidates``."""
+
+    threat = "reidentification"
+
+    def obstacle(self, knowledge: Knowledge) -> str | None:
+        return super().obstacle(knowledge) or ("needs candidates" if knowledge.candidates is None else None)
+
+    def trivial(self, knowledge: Knowledge, n: int) -> IntArray:
+        """Without the release every candidate is as good: −1, scored as 1/N."""
+        return np.full(n, -1, dtype=np.int64)
+
+    def measure(self, guess: Guess, truth: Truth) -> list[Measured]:
+        positions = truth.positions()
+        found = np.where(guess == -1, 1.0 / len(positions), guess == positions).astype(np.float64)
+        interval = mean_interval(found) if np.isin(found, (0.0, 1.0)).all() else wilson(1.0, len(positions))
+        return [Measured("rate", "lower", float(found.mean()), interval, (0.0, 1.0), primary=True)]
+
+
+def measure_classification(
+    truth: IntArray, scores: FloatArray, data: Dataset, *, better_for_owner: Direction
+) -> list[Measured]:
+    """Accuracy, advantage over the majority guess, balanced accuracy and AUROC of class scores.
+
+    For an attack on a label the advantage ranks; for a utility task the accuracy does.
+    """
+    right = metrics.correct(truth, scores)
+    majority = float(np.bincount(truth).max() / len(truth))
+    accuracy = _mean("accuracy", better_for_owner, right, data, (0.0, 1.0), primary=better_for_owner == "higher")
+    low, high = accuracy.ci
+    n = len(truth)
+
+    def resampled(metric: Any) -> Interval:
+        return bootstrap(lambda rows: metric(truth[rows], scores[rows]), n, data.ids, resamples=100)
+
+    return [
+        accuracy,
+        Measured(
+            "advantage",
+            better_for_owner,
+            accuracy.value - majority,
+            (low - majority, high - majority),
+            (-1.0, 1.0),
+            primary=better_for_owner == "lower",
+        ),
+        Measured(
+            "balanced-accuracy",
+            better_for_owner,
+            metrics.balanced_accuracy(truth, scores),
+            resampled(metrics.balanced_accuracy),
+            (0.0, 1.0),
+        ),
+        Measured("auroc", better_for_owner, metrics.auroc(truth, scores), resampled(metrics.auroc), (0.0, 1.0)),
+    ]
+
+
+def _mean(
+    metric: str,
+    better_for_owner: Direction,
+    values: metrics.Values,
+    data: Dataset,
+    limits: tuple[float, float],
+    *,
+    primary: bool = False,
+) -> Measured:
+    return Measured(metric, better_for_owner, float(values.mean()), mean_interval(values, data.ids), limits, primary)

@@ -1,0 +1,117 @@
+"""The inverse network: a decoder trained on the protected pipeline with the attacker's own records."""
+
+from __future__ import annotations
+
+import copy
+from typing import Literal
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from sfumato.attacks.base import ReconstructionAttack
+from sfumato.core.dataset import FloatArray
+from sfumato.core.knowledge import Knowledge
+from sfumato.core.randomness import derive_seed
+from sfumato.core.release import Release
+from sfumato.nets.encoders import output_shape
+from sfumato.nets.loop import as_tensor, forward_in_batches, minibatches
+from sfumato.nets.mirror import NotAChain, mirror
+from sfumato.nets.residual import residual_decoder
+
+
+class InverseNetwork(ReconstructionAttack):
+    """Minimises |x − D(payload(x))|² over the auxiliary records.
+
+    ``mirror`` is the paper's attacker, the encoder upside down; ``residual`` a stronger one for any payload. A
+    randomised pipeline is queried anew every epoch. The epoch that is best on a held-out tenth of the auxiliary
+    records is kept.
+    """
+
+    def __init__(
+        self,
+        *,
+        decoder: Literal["mirror", "residual"] = "residual",
+        epochs: int = 6,
+        batch: int = 128,
+        rate: float = 4e-3,
+        width: int = 32,
+    ) -> None:
+        self.decoder = decoder
+        self.epochs = epochs
+        self.batch = batch
+        self.rate = rate
+        self.width = width
+        self._trained: tuple[Knowledge, nn.Module] | None = None
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"inverse-{self.decoder}"
+
+    def obstacle(self, knowledge: Knowledge) -> str | None:
+        reason = super().obstacle(knowledge)
+        if reason is None and self.decoder == "mirror":
+            if knowledge.encoder is None:
+                return "needs the public encoder to mirror"
+            try:
+                mirror(knowledge.encoder, knowledge.auxiliary.schema.shape)
+            except NotAChain as error:
+                return f"cannot mirror the encoder: {error}"
+        return reason
+
+    def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
+        return forward_in_batches(self.train(knowledge), as_tensor(release.payload)).numpy()
+
+    def train(self, knowledge: Knowledge) -> nn.Module:
+        """The decoder for this knowledge; trained once, also for the attacks that build on it."""
+        if self._trained is None or self._trained[0] is not knowledge:
+            self._trained = (knowledge, self._train(knowledge))
+        return self._trained[1]
+
+    def _train(self, knowledge: Knowledge) -> nn.Module:
+        assert knowledge.query is not None  # obstacle() has seen to it
+        seed = derive_seed(knowledge.seed, self.name)
+        x = knowledge.auxiliary.x
+        order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed)).numpy()
+        held = max(1, len(x) // 10)
+        x_val, x_fit = x[order[:held]], x[order[held:]]
+        payload = as_tensor(knowledge.query(x_fit))
+        payload_val = as_tensor(knowledge.query(x_val))
+        target, target_val = as_tensor(x_fit), as_tensor(x_val)
+
+        torch.manual_seed(seed)
+        network = self._network(knowledge, tuple(payload.shape[1:]))
+        steps = self.epochs * (len(x_fit) // self.batch + 1)
+        optimiser = torch.optim.Adam(network.parameters())
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=self.rate, total_steps=steps)
+        best, kept = float("inf"), copy.deepcopy(network.state_dict())
+        for epoch in range(self.epochs):
+            if epoch > 0 and knowledge.randomised:
+                payload = as_tensor(knowledge.query(x_fit))
+            network.train()
+            for rows in minibatches(len(x_fit), self.batch, derive_seed(seed, epoch)):
+                optimiser.zero_grad()
+                F.mse_loss(network(payload[rows]), target[rows]).backward()  # type: ignore[no-untyped-call]
+                optimiser.step()
+                schedule.step()
+            error = F.mse_loss(forward_in_batches(network, payload_val), target_val).item()
+            if error < best:
+                best, kept = error, copy.deepcopy(network.state_dict())
+        network.load_state_dict(kept)
+        return network
+
+    def _network(self, knowledge: Knowledge, payload: tuple[int, ...]) -> nn.Module:
+        record = knowledge.auxiliary.schema.shape
+        if self.decoder == "residual":
+            return residual_decoder(payload, record, self.width)
+        assert knowledge.encoder is not None  # obstacle() has seen to it
+        features = output_shape(knowledge.encoder, record)
+        upside_down = mirror(knowledge.encoder, record)
+        if payload == features:
+            return upside_down
+        return nn.Sequential(  # what left is not the feature itself: learn the way back to it first
+            nn.Flatten(),
+            nn.Linear(torch.Size(payload).numel(), torch.Size(features).numel()),
+            nn.Unflatten(1, features),
+            upside_down,
+        )

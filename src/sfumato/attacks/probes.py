@@ -1,0 +1,94 @@
+"""Attribute probes: classifiers trained on the protected pipeline to read a private label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from sfumato.attacks.base import AttributeAttack
+from sfumato.core.dataset import FloatArray
+from sfumato.core.knowledge import Knowledge
+from sfumato.core.randomness import derive_seed
+from sfumato.core.release import Release
+
+Kind = Literal["linear", "mlp", "trees", "knn"]
+KINDS: tuple[Kind, ...] = ("linear", "mlp", "trees", "knn")
+
+_WIDEST = 64
+"""Trees and neighbours read this many principal components: more cost time and, for neighbours, accuracy."""
+
+
+class AttributeProbe(AttributeAttack):
+    """Predicts ``label`` from the payload; of all kinds the best one counts.
+
+    At most ``records`` auxiliary records are used. A randomised pipeline is queried twice a record.
+    """
+
+    def __init__(self, *, label: str, kind: Kind = "linear", records: int = 20_000) -> None:
+        self.label = label
+        self.kind = kind
+        self.records = records
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"probe-{self.kind}"
+
+    def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
+        assert knowledge.query is not None  # obstacle() has seen to it
+        auxiliary = knowledge.auxiliary
+        seed = derive_seed(knowledge.seed, self.name, self.label) % 2**32
+        rows = np.random.default_rng(seed).permutation(len(auxiliary))[: self.records]
+        x, y = auxiliary.x[rows], auxiliary.label(self.label)[rows]
+        queries = 2 if knowledge.randomised else 1
+        features = np.concatenate([_flat(knowledge.query(x)) for _ in range(queries)])
+        model = _pipeline(self.kind, features.shape[1], seed)
+        model.fit(features, np.tile(y, queries))
+        scores = np.zeros((len(release), len(auxiliary.schema.classes(self.label))), dtype=np.float32)
+        scores[:, model.classes_] = model.predict_proba(_flat(release.payload))
+        return scores
+
+
+def _pipeline(kind: Kind, width: int, seed: int) -> Any:
+    from sklearn.decomposition import PCA
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    steps: list[Any] = [StandardScaler()]
+    if kind in ("trees", "knn") and width > _WIDEST:
+        steps.append(PCA(_WIDEST, svd_solver="randomized", random_state=seed))
+    return make_pipeline(*steps, _ESTIMATORS[kind](seed))
+
+
+def _linear(seed: int) -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(max_iter=300, C=0.3, random_state=seed)
+
+
+def _mlp(seed: int) -> Any:
+    from sklearn.neural_network import MLPClassifier
+
+    return MLPClassifier(
+        (128,), early_stopping=True, max_iter=40, n_iter_no_change=4, batch_size=256, random_state=seed
+    )
+
+
+def _trees(seed: int) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return HistGradientBoostingClassifier(max_iter=150, early_stopping=True, n_iter_no_change=5, random_state=seed)
+
+
+def _knn(_seed: int) -> Any:
+    from sklearn.neighbors import KNeighborsClassifier
+
+    return KNeighborsClassifier(15, weights="distance")
+
+
+_ESTIMATORS: dict[Kind, Callable[[int], Any]] = {"linear": _linear, "mlp": _mlp, "trees": _trees, "knn": _knn}
+
+
+def _flat(payload: FloatArray) -> FloatArray:
+    return payload.reshape(len(payload), -1)

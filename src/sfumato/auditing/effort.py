@@ -1,0 +1,20 @@
+"""How hard to measure: everything here costs time and changes no mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Effort:
+    """epochs and width of the inverse networks; epochs of the fresh classifier; candidates for re-identification."""
+
+    attack_epochs: int = 6
+    attack_width: int = 32
+    task_epochs: int = 4
+    candidates: int = 1000
+
+
+SMOKE = Effort(attack_epochs=2, attack_width=16, task_epochs=2, candidates=100)
+CPU = Effort()
+FULL = Effort(attack_epochs=30, attack_width=64, task_epochs=10)

@@ -1,0 +1,86 @@
+"""What others can do with a release: the mechanism's own classifier, and a fresh one that anybody could train."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from sfumato.attacks.base import Measured, measure_classification
+from sfumato.core.dataset import Dataset, FloatArray, IntArray
+from sfumato.core.randomness import derive_seed
+from sfumato.core.release import Release
+from sfumato.core.score import Score
+from sfumato.nets.encoders import classifier
+from sfumato.nets.loop import as_tensor, forward_in_batches, minibatches, take_step
+
+FRESH = "fresh classifier"
+OWN = "own classifier"
+
+
+def own_scores(logits: FloatArray, victim: Dataset, label: str) -> list[Score]:
+    """The accuracy of the mechanism's own cloud half."""
+    started = time.perf_counter()
+    return _scores(OWN, label, softmax(logits), victim, time.perf_counter() - started, None)
+
+
+def fresh_scores(
+    owner: Release, victim_release: Release, victim: Dataset, label: str, epochs: int, seed: int, control: float | None
+) -> list[Score]:
+    """A classifier trained on the owner's release alone and tested on the victims' release."""
+    started = time.perf_counter()
+    classes = len(victim.schema.classes(label))
+    network = _train(owner.payload, owner.utility[label], classes, epochs, derive_seed(seed, "fresh", label))
+    logits = forward_in_batches(network, as_tensor(victim_release.payload)).numpy()
+    return _scores(FRESH, label, softmax(logits), victim, time.perf_counter() - started, control)
+
+
+def softmax(logits: FloatArray) -> FloatArray:
+    shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
+
+
+def _train(payload: FloatArray, labels: IntArray, classes: int, epochs: int, seed: int) -> nn.Module:
+    torch.manual_seed(seed)
+    x, y = as_tensor(payload), as_tensor(labels)
+    shape = tuple(x.shape[1:])
+    size = torch.Size(shape).numel()
+    network = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(size), classifier((size,), classes))
+    optimiser = torch.optim.Adam(network.parameters(), 1e-3)
+    network.train()
+    for epoch in range(epochs):
+        for rows in minibatches(len(x), 128, derive_seed(seed, epoch)):
+            take_step(optimiser, F.cross_entropy(network(x[rows]), y[rows]))
+    return network
+
+
+def _scores(
+    task: str, label: str, probabilities: FloatArray, victim: Dataset, seconds: float, control: float | None
+) -> list[Score]:
+    truth = victim.utility[label]
+    majority = np.zeros_like(probabilities)
+    majority[:, np.bincount(truth).argmax()] = 1.0
+    baseline = {m.metric: m.value for m in measure_classification(truth, majority, victim, better_for_owner="higher")}
+
+    def score(m: Measured) -> Score:
+        return Score(
+            attack=task,
+            threat="utility",
+            metric=m.metric,
+            better_for_owner="higher",
+            value=m.value,
+            ci=m.ci,
+            baseline=baseline[m.metric],
+            control=control if m.metric == "accuracy" else None,
+            n=len(victim),
+            seconds=round(seconds, 3),
+            primary=m.primary,
+            target=label,
+            limits=m.limits,
+        )
+
+    measured = measure_classification(truth, probabilities, victim, better_for_owner="higher")
+    return [score(m) for m in measured if m.metric != "advantage"]

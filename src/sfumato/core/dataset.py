@@ -1,0 +1,93 @@
+"""Records with their labels, and the three disjoint parts that every study works with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.errors import DataError
+from sfumato.core.schema import Schema
+
+FloatArray = npt.NDArray[np.float32]
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Records ``x`` (float32 in [0, 1], shape ``(N, *schema.shape)``) with integer-coded labels.
+
+    ``ids`` names the subject of each record (several records may share one); without a subject column each row is
+    its own subject. Splits never separate the records of a subject. The arrays are read-only.
+    """
+
+    x: FloatArray
+    schema: Schema
+    utility: Mapping[str, IntArray] = field(default_factory=dict)
+    private: Mapping[str, IntArray] = field(default_factory=dict)
+    ids: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, dtype=np.str_))
+    party: IntArray | None = None
+    name: str = "data"
+
+    def __post_init__(self) -> None:
+        n = len(self.x)
+        if self.x.shape[1:] != self.schema.shape:
+            raise DataError(f"{self.name}: records have shape {self.x.shape[1:]}, the schema says {self.schema.shape}.")
+        if self.x.dtype != np.float32:
+            raise DataError(f"{self.name}: records must be float32, got {self.x.dtype}.")
+        if len(self.ids) == 0 and n > 0:
+            object.__setattr__(self, "ids", np.array([f"{self.name}:{row}" for row in range(n)]))
+        labels = {**self.utility, **self.private}
+        for column, values in (*labels.items(), ("ids", self.ids)):
+            if len(values) != n:
+                raise DataError(f"{self.name}: column '{column}' has {len(values)} values for {n} records.")
+        for values in (self.x, self.ids, *labels.values()):
+            values.setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, rows: npt.NDArray[np.intp] | slice) -> Dataset:
+        """The records at ``rows``, with all their labels."""
+        return replace(
+            self,
+            x=self.x[rows],
+            utility={name: values[rows] for name, values in self.utility.items()},
+            private={name: values[rows] for name, values in self.private.items()},
+            ids=self.ids[rows],
+            party=None if self.party is None else self.party[rows],
+        )
+
+    def label(self, name: str) -> IntArray:
+        """The codes of a utility or private label."""
+        self.schema.classes(name)
+        return self.utility[name] if name in self.utility else self.private[name]
+
+
+@dataclass(frozen=True)
+class Splits:
+    """The owner's records, the attacker's auxiliary records and the victims: no subject is in two of them."""
+
+    owner: Dataset
+    attacker: Dataset
+    victim: Dataset
+
+    def __post_init__(self) -> None:
+        parts = {"owner": self.owner, "attacker": self.attacker, "victim": self.victim}
+        for name, part in parts.items():
+            if len(part) == 0:
+                raise DataError(f"the {name} split is empty: give more records or other split sizes.")
+        ids = {name: set(part.ids.tolist()) for name, part in parts.items()}
+        for a, b in (("owner", "attacker"), ("owner", "victim"), ("attacker", "victim")):
+            shared = ids[a] & ids[b]
+            if shared:
+                raise DataError(
+                    f"{len(shared)} subjects (for instance '{next(iter(shared))}') are in both {a} and {b} split."
+                )
+
+    @property
+    def schema(self) -> Schema:
+        return self.owner.schema

@@ -1,0 +1,77 @@
+"""95 % intervals. Records of one subject are not independent: where subjects repeat, subjects are resampled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.metrics import Values
+
+Interval = tuple[float, float]
+_Z = 1.959963984540054
+
+
+def wilson(successes: float, n: int) -> Interval:
+    """Wilson's interval of a proportion."""
+    if n == 0:
+        return (0.0, 1.0)
+    share = successes / n
+    centre = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
+    half = _Z / (1 + _Z**2 / n) * math.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
+    return (max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half)))
+
+
+def mean_interval(values: Values, subjects: npt.NDArray[Any] | None = None, *, resamples: int = 1000) -> Interval:
+    """The interval of a mean: Wilson for independent yes/no values, else the percentile bootstrap."""
+    groups = _groups(subjects, len(values))
+    if groups is None and np.isin(values, (0.0, 1.0)).all():
+        return wilson(float(values.sum()), len(values))
+    if groups is None:
+        sums, sizes = values, np.ones(len(values))
+    else:
+        sums, sizes = np.bincount(groups, values), np.bincount(groups, np.ones(len(values)))
+    rng = np.random.default_rng(0)
+    n = len(sums)
+    means = np.empty(resamples)
+    for i in range(resamples):
+        weights = np.bincount(rng.integers(0, n, n), minlength=n)
+        means[i] = (weights @ sums) / (weights @ sizes)
+    return _percentiles(means, float(values.mean()))
+
+
+def bootstrap(
+    statistic: Callable[[npt.NDArray[np.intp]], float],
+    n: int,
+    subjects: npt.NDArray[Any] | None = None,
+    *,
+    resamples: int = 200,
+) -> Interval:
+    """The percentile bootstrap of any statistic of the rows it is given."""
+    rng = np.random.default_rng(0)
+    groups = _groups(subjects, n)
+    members = None if groups is None else [np.flatnonzero(groups == g) for g in range(groups.max() + 1)]
+    draws = []
+    for _ in range(resamples):
+        if members is None:
+            rows = rng.integers(0, n, n)
+        else:
+            rows = np.concatenate([members[g] for g in rng.integers(0, len(members), len(members))])
+        draws.append(statistic(rows))
+    return _percentiles(np.array(draws), statistic(np.arange(n)))
+
+
+def _groups(subjects: npt.NDArray[Any] | None, n: int) -> npt.NDArray[np.intp] | None:
+    """Subject numbers if any subject has several records, else None."""
+    if subjects is None:
+        return None
+    unique, groups = np.unique(subjects, return_inverse=True)
+    return None if len(unique) in (1, n) else groups
+
+
+def _percentiles(draws: Values, value: float) -> Interval:
+    low, high = np.percentile(draws, [2.5, 97.5])
+    return (min(float(low), value), max(float(high), value))

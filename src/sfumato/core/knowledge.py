@@ -1,0 +1,79 @@
+"""What the adversary is granted, and the truth that only the scorer may open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sfumato.core.dataset import Dataset, FloatArray, IntArray
+from sfumato.core.errors import RuleBroken
+
+if TYPE_CHECKING:
+    from torch import nn
+
+Query = Callable[[FloatArray], FloatArray]
+"""x → payload, with fresh randomness (noise, keys, masks) on every call."""
+
+_guessing: ContextVar[bool] = ContextVar("guessing", default=False)
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """The adversary's side of the threat model.
+
+    auxiliary   records and labels of other subjects, never the victims'
+    query       the protected pipeline as a black box; None if it cannot be called
+    encoder     the public encoder's weights and architecture; None if they stay with the owner
+    randomised  whether two queries of one record differ
+    candidates  raw records among which the victims are, in an order that says nothing
+    secret      what stays unknown (keys, masks …), for the card
+    """
+
+    auxiliary: Dataset
+    query: Query | None = None
+    encoder: nn.Module | None = None
+    randomised: bool = False
+    candidates: FloatArray | None = None
+    secret: tuple[str, ...] = ()
+    seed: int = 0
+
+
+class Truth:
+    """The victims' records and where each stands among the candidates.
+
+    Opening it while an attack guesses raises ``RuleBroken``.
+    """
+
+    def __init__(self, victim: Dataset, positions: IntArray | None = None) -> None:
+        self.__victim = victim
+        self.__positions = positions
+
+    def open(self) -> Dataset:
+        """The victims, for the scorer."""
+        _refuse_while_guessing()
+        return self.__victim
+
+    def positions(self) -> IntArray:
+        """The place of each victim among the candidates, for the scorer."""
+        _refuse_while_guessing()
+        if self.__positions is None:
+            raise RuleBroken("there are no candidates in this truth.")
+        return self.__positions
+
+
+def _refuse_while_guessing() -> None:
+    if _guessing.get():
+        raise RuleBroken("an attack tried to read the victims' truth while guessing; only the scorer may.")
+
+
+@contextmanager
+def guessing() -> Iterator[None]:
+    """While this is entered, every ``Truth`` stays shut."""
+    token = _guessing.set(True)
+    try:
+        yield
+    finally:
+        _guessing.reset(token)

@@ -1,0 +1,206 @@
+"""The run folder: what a run was asked, what it did and what it found; atomic, resumable, never overwritten."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sfumato
+from sfumato.core.errors import DataError
+
+if TYPE_CHECKING:
+    import torch
+
+Tensors = dict[str, "torch.Tensor"]
+
+
+@contextmanager
+def atomic(path: Path) -> Iterator[Path]:
+    """Write to a neighbour and move it into place, so that ``path`` is whole or absent."""
+    part = path.with_name(f".{path.name}.part{os.getpid()}")
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        if part.is_dir():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON atomically; NaN and infinities are refused, they are not JSON."""
+    with atomic(path) as part:
+        part.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON, with a clear error where the file is missing or broken."""
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        raise DataError(f"{path} does not exist: is this a finished run folder?") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is not valid JSON ({error}): restore it or run again.") from None
+
+
+def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Write a safetensors file atomically."""
+    from safetensors.torch import save_file
+
+    with atomic(path) as part:
+        save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, part)
+
+
+def read_tensors(path: Path) -> Tensors:
+    """Read a safetensors file, with a clear error where it is missing or broken."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path)
+    except FileNotFoundError:
+        raise DataError(f"{path} does not exist: is this a finished run folder?") from None
+    except SafetensorError as error:
+        raise DataError(f"{path} is not a safetensors file ({error}): restore it or run again.") from None
+
+
+class RunFolder:
+    """One folder a run.
+
+    config.toml    everything that was asked, fully resolved; a run can be repeated from it
+    env.json       versions and machine
+    metrics.jsonl  one line an epoch
+    checkpoint/    safetensors: the mechanism, and while training what is needed to go on
+    status.json    "running" or "done"
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path, config: Mapping[str, Any], *, resume: bool = False) -> RunFolder:
+        """Make the folder, or take up an interrupted run of the same configuration with ``resume``."""
+        run = cls(path)
+        if (path / "config.toml").exists():
+            if not resume:
+                raise DataError(
+                    f"{path} already holds a run: choose another --out, or --resume to go on with that one."
+                )
+            theirs = run.config()
+            if theirs != _toml_like(config):
+                changed = ", ".join(_differences(theirs, _toml_like(config)))
+                raise DataError(f"{path} was started with another configuration ({changed}): choose another --out.")
+            return run
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise DataError(f"{path} exists and is not a run folder: choose another --out.")
+        try:
+            (path / "checkpoint").mkdir(parents=True, exist_ok=True)
+            run.write_json("status.json", {"state": "running"})
+            run.write_json("env.json", environment())
+            import tomli_w
+
+            with atomic(path / "config.toml") as part:
+                part.write_text(tomli_w.dumps(_toml_like(config)))
+        except OSError as error:
+            raise DataError(f"cannot write to {path} ({error.strerror}): choose another --out.") from None
+        return run
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """Open a finished run."""
+        run = cls(path)
+        if not (path / "config.toml").is_file():
+            raise DataError(f"{path} is not a run folder (it has no config.toml).")
+        if not run.done:
+            raise DataError(f"the run in {path} was interrupted: finish it with --resume.")
+        return run
+
+    def config(self) -> dict[str, Any]:
+        """What ``config.toml`` says."""
+        try:
+            return tomllib.loads((self.path / "config.toml").read_text())
+        except tomllib.TOMLDecodeError as error:
+            raise DataError(f"{self.path / 'config.toml'} is not valid TOML ({error}).") from None
+
+    @property
+    def done(self) -> bool:
+        return (self.path / "status.json").is_file() and self.read_json("status.json")["state"] == "done"
+
+    def finish(self) -> None:
+        """Mark the run as done and drop what only a resumed run would need."""
+        self.progress_file.unlink(missing_ok=True)
+        self.write_json("status.json", {"state": "done"})
+
+    def write_json(self, name: str, value: Any) -> None:
+        (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+        write_json(self.path / name, value)
+
+    def read_json(self, name: str) -> Any:
+        return read_json(self.path / name)
+
+    @property
+    def progress_file(self) -> Path:
+        return self.path / "checkpoint" / "progress.safetensors"
+
+    def save_progress(self, epoch: int, tensors: Mapping[str, torch.Tensor], metrics: Mapping[str, float]) -> None:
+        """After ``epoch`` epochs: everything that training needs to go on as if it had never stopped."""
+        import torch
+
+        state = {**tensors, "__epoch__": torch.tensor(epoch)}
+        kept = [line for line in self.metrics() if line["epoch"] < epoch]
+        with atomic(self.path / "metrics.jsonl") as part:
+            lines = [*kept, {"epoch": epoch, **metrics}]
+            part.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        write_tensors(self.progress_file, state)
+
+    def load_progress(self) -> tuple[int, Tensors] | None:
+        """The last saved progress, or None at the start."""
+        if not self.progress_file.is_file():
+            return None
+        tensors = read_tensors(self.progress_file)
+        return int(tensors.pop("__epoch__")), tensors
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The training record, one entry an epoch."""
+        file = self.path / "metrics.jsonl"
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
+
+
+def environment() -> dict[str, Any]:
+    """Versions that a figure may depend on."""
+    from importlib.metadata import version
+
+    packages = ("torch", "numpy", "scikit-learn", "pyarrow")
+    return {
+        "sfumato": sfumato.__version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+        **{package: version(package) for package in packages},
+    }
+
+
+def _toml_like(value: Any) -> Any:
+    """Plain TOML values: tuples become lists, None is left out."""
+    if isinstance(value, Mapping):
+        return {str(key): _toml_like(item) for key, item in value.items() if item is not None}
+    if isinstance(value, (list, tuple)):
+        return [_toml_like(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _differences(a: Mapping[str, Any], b: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for key in sorted({*a, *b}):
+        left, right = a.get(key), b.get(key)
+        if isinstance(left, Mapping) and isinstance(right, Mapping):
+            yield from _differences(left, right, f"{prefix}{key}.")
+        elif left != right:
+            yield f"{prefix}{key}: {left!r} there, {right!r} now"

@@ -1,0 +1,120 @@
+"""What a data set is made of: kind, shape, ranges, label classes; enough to encode new files alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from sfumato.core.errors import unknown
+
+Kind = Literal["image", "signal", "audio", "table"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table and its place in the encoded vector.
+
+    numeric: ``(v − low)/(high − low)`` clipped to [0, 1], one entry; if ``nullable``, a second entry is 1 where the
+    value is missing (and the first is 0). categorical: one-hot over ``categories``; a missing value is a category of
+    its own (``MISSING``) if ``nullable``.
+    """
+
+    MISSING = "(missing)"
+
+    name: str
+    kind: Literal["numeric", "categorical"]
+    categories: tuple[str, ...] = ()
+    low: float = 0.0
+    high: float = 1.0
+    nullable: bool = False
+    integer: bool = False
+
+    @property
+    def width(self) -> int:
+        """How many entries of the encoded vector belong to this column."""
+        return (len(self.categories) if self.kind == "categorical" else 1) + int(self.nullable)
+
+
+@dataclass(frozen=True)
+class AudioFrame:
+    """How a recording becomes a log-mel picture: its first ``seconds`` at ``rate`` Hz, ``mels`` × ``frames``."""
+
+    rate: int
+    seconds: float
+    mels: int
+    frames: int
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The shape and the meaning of a data set.
+
+    ``x`` is always float32 in [0, 1] with shape ``(N, *shape)``, channels first. ``ranges`` holds the raw
+    (low, high) of each channel, so that records can be turned back into the owner's units.
+    ``utility`` and ``private`` map each label to its class names, in code order; ``sources`` maps a label to the
+    column or expression of the file it is read from (a label not in it is the column of its own name).
+    """
+
+    kind: Kind
+    shape: tuple[int, ...]
+    ranges: tuple[tuple[float, float], ...] = ((0.0, 1.0),)
+    utility: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    private: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    x_columns: tuple[str, ...] = ()
+    id_column: str | None = None
+    columns: tuple[Column, ...] = ()
+    audio: AudioFrame | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Numbers in one record."""
+        total = 1
+        for side in self.shape:
+            total *= side
+        return total
+
+    def classes(self, label: str) -> tuple[str, ...]:
+        """The class names of a utility or private label."""
+        known = {**self.utility, **self.private}
+        if label not in known:
+            raise unknown("label", label, known)
+        return known[label]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON values; ``from_json`` is the inverse."""
+        return {
+            "kind": self.kind,
+            "shape": list(self.shape),
+            "ranges": [list(pair) for pair in self.ranges],
+            "utility": {name: list(classes) for name, classes in self.utility.items()},
+            "private": {name: list(classes) for name, classes in self.private.items()},
+            "x_columns": list(self.x_columns),
+            "id_column": self.id_column,
+            "columns": [{f.name: _plain(getattr(column, f.name)) for f in fields(column)} for column in self.columns],
+            "audio": None if self.audio is None else {f.name: getattr(self.audio, f.name) for f in fields(self.audio)},
+            "sources": dict(self.sources),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Schema:
+        """Rebuild a schema written by ``to_json``."""
+        return cls(
+            kind=value["kind"],
+            shape=tuple(value["shape"]),
+            ranges=tuple((float(low), float(high)) for low, high in value["ranges"]),
+            utility={name: tuple(classes) for name, classes in value["utility"].items()},
+            private={name: tuple(classes) for name, classes in value["private"].items()},
+            x_columns=tuple(value["x_columns"]),
+            id_column=value["id_column"],
+            columns=tuple(
+                Column(**{**column, "categories": tuple(column["categories"])}) for column in value["columns"]
+            ),
+            audio=None if value["audio"] is None else AudioFrame(**value["audio"]),
+            sources=dict(value.get("sources", {})),
+        )
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,69 @@
+"""A measured figure with everything needed to trust it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from sfumato.core.errors import RuleBroken
+
+Direction = Literal["higher", "lower"]
+
+
+@dataclass(frozen=True)
+class Score:
+    """One metric of one attack or task.
+
+    ``baseline`` is what a guesser without the release gets, ``control`` what the same attack gets with no defence.
+    ``better_for_owner`` tells the direction; ``limits`` is the range that the metric can take.
+    ``primary`` marks the metric by which attacks of one threat are ranked.
+    """
+
+    attack: str
+    threat: str
+    metric: str
+    better_for_owner: Direction
+    value: float
+    ci: tuple[float, float]
+    baseline: float | None
+    control: float | None
+    n: int
+    seconds: float
+    primary: bool = False
+    target: str | None = None
+    limits: tuple[float, float] = (-math.inf, math.inf)
+
+    def __post_init__(self) -> None:
+        low, high = self.limits
+        slack = 1e-6 * max(1.0, abs(self.value))
+        if not low - slack <= self.value <= high + slack:
+            raise RuleBroken(f"{self.attack}: {self.metric} = {self.value} is outside its range [{low}, {high}].")
+        if not self.ci[0] - slack <= self.value <= self.ci[1] + slack:
+            raise RuleBroken(f"{self.attack}: {self.metric} = {self.value} is outside its interval {self.ci}.")
+
+    def to_json(self) -> dict[str, Any]:
+        value = asdict(self)
+        del value["limits"]
+        return {**value, "ci": list(self.ci)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Score:
+        return cls(**{**value, "ci": (value["ci"][0], value["ci"][1])})
+
+    def worse_than(self, other: Score) -> bool:
+        """Whether this score is worse for the owner than ``other`` (same metric)."""
+        return self.value < other.value if self.better_for_owner == "higher" else self.value > other.value
+
+
+def worst_by_threat(scores: Iterable[Score]) -> dict[str, Score]:
+    """The worst primary score of each threat; a threat against several private labels counts as one per label."""
+    worst: dict[str, Score] = {}
+    for score in scores:
+        if not score.primary:
+            continue
+        threat = score.threat if score.target is None else f"{score.threat}:{score.target}"
+        if threat not in worst or score.worse_than(worst[threat]):
+            worst[threat] = score
+    return worst

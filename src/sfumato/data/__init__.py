@@ -1,0 +1,42 @@
+"""Data: sources, splits and checks. Importing this package is light; readers load when first used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from sfumato.data.registry import REGISTRY, Entry, entry, names
+
+if TYPE_CHECKING:
+    from sfumato.data.checks import Problem as Problem
+    from sfumato.data.checks import check as check
+    from sfumato.data.loading import load as load
+    from sfumato.data.splits import load_splits as load_splits
+    from sfumato.data.splits import split as split
+    from sfumato.data.streaming import stream as stream
+    from sfumato.data.summary import describe as describe
+    from sfumato.data.tables import decode_table as decode_table
+
+_HOME = {
+    "Problem": "checks",
+    "check": "checks",
+    "decode_table": "tables",
+    "describe": "summary",
+    "load": "loading",
+    "load_splits": "splits",
+    "split": "splits",
+    "stream": "streaming",
+}
+
+__all__ = [
+    "REGISTRY", "Entry", "Problem", "check", "decode_table", "describe", "entry", "load", "load_splits",
+    "names", "split", "stream",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'sfumato.data' has no attribute '{name}'")
+    value = getattr(import_module(f"sfumato.data.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,506 @@
+"""``check``: everything that is wrong with a file, in one pass and without stopping at the first problem."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from sfumato.core.errors import DataError, SfumatoError
+from sfumato.core.schema import Schema
+from sfumato.data.arrays import check_finite, dense, is_encoded, is_list
+from sfumato.data.encode import encode_records
+from sfumato.data.expressions import Expression, parse
+from sfumato.data.faults import fault
+from sfumato.data.infer import shape_of
+from sfumato.data.labels import is_unusable, values_of
+from sfumato.data.opening import Opened, SourceName, open_data
+from sfumato.data.roles import Names, Roles, as_names, resolve
+from sfumato.data.sources import Source
+from sfumato.data.tables import as_numbers, as_text, first_not_number, is_text
+
+CHECK_ROWS = 2048
+FEW_RECORDS = 10
+SHOWN_ROWS = 5
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong: an ``error`` stops ``load``, a ``warning`` spoils results."""
+
+    severity: Literal["error", "warning"]
+    where: str
+    what: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.severity}: {self.where}: {self.what}; {self.remedy}."
+
+
+def check(
+    path: SourceName, *, x: Names = None, utility: Names = None, private: Names = None, id: str | None = None
+) -> list[Problem]:
+    """All problems of a file (or of each part of a named set), errors first; empty means ready to use."""
+    try:
+        opened = open_data(path)
+    except SfumatoError as error:
+        return [Problem("error", str(path), _sentence(error), "see the message")]
+    problems: list[Problem] = []
+    checkers = [_Checker(opened, source) for source in opened.parts.values()]
+    for checker in checkers:
+        problems += checker.run(x, utility, private, id)
+    if len(checkers) == 2:
+        problems += _shared_subjects(opened, checkers[0].subjects & checkers[1].subjects)
+    return sorted(problems, key=lambda problem: problem.severity != "error")
+
+
+def _shared_subjects(opened: Opened, shared: set[str]) -> list[Problem]:
+    if not shared:
+        return []
+    what = f"{len(shared)} subjects (for instance '{min(shared)}') are in both the train and the test part"
+    return [Problem("warning", opened.name, what, "splits will pool the parts and cut by subject")]
+
+
+class _Checker:
+    """Collects the problems of one source."""
+
+    def __init__(self, opened: Opened, source: Source) -> None:
+        self._opened = opened
+        self._source = source
+        self._problems: list[Problem] = []
+        self.subjects: set[str] = set()
+
+    def run(self, x: Names, utility: Names, private: Names, id: str | None) -> list[Problem]:
+        roles = self._roles(x, utility, private, id)
+        if roles is not None:
+            self._pass(roles)
+        return self._problems
+
+    def _say(
+        self,
+        severity: Literal["error", "warning"],
+        what: str,
+        remedy: str,
+        column: str | None = None,
+        row: int | None = None,
+    ) -> None:
+        where = [self._source.label]
+        if column is not None:
+            where.append(f"column '{column}'")
+        if row is not None:
+            where.append(f"row {row}")
+        self._problems.append(Problem(severity, ", ".join(where), what, remedy))
+
+    def _roles(self, x: Names, utility: Names, private: Names, id: str | None) -> Roles | None:
+        """The roles with every missing column reported and left out."""
+        entry, columns = self._opened.entry, self._source.columns
+        aliases = entry.labels if entry else {}
+        kept: dict[str, tuple[str, ...] | None] = {}
+        for role, names in (("utility", utility), ("private", private)):
+            if names is None:
+                kept[role] = None
+                continue
+            specs = as_names(names)
+            kept[role] = tuple(
+                s for s in specs if self._known(s, parse(s, columns, aliases).column, tuple(aliases))
+            )
+        if x is not None:
+            names = as_names(x)
+            if len(names) > 1:
+                x = tuple(name for name in names if self._known(name, name)) or None
+            elif names[0].split(":", 1)[0] not in columns and not self._known(names[0], names[0]):
+                x = None
+        if id is not None and not self._known(id, id):
+            id = None
+        try:
+            return resolve(self._source, entry, x=x, utility=kept["utility"], private=kept["private"], id=id)
+        except SfumatoError as error:
+            self._say("error", _sentence(error), "name the columns again")
+            return None
+
+    def _known(self, spec: str, column: str, further: Sequence[str] = ()) -> bool:
+        if column in self._source.columns:
+            return True
+        near = difflib.get_close_matches(column, [*self._source.columns, *further], n=1, cutoff=0.5)
+        hint = (
+            f"did you mean '{near[0]}'?" if near else f"the file has {', '.join(self._source.columns[:12])}"
+        )
+        self._say(
+            "error",
+            f"no column '{column}'" + (f" (for '{spec}')" if spec != column else ""),
+            hint.rstrip("?"),
+        )
+        return False
+
+    def _pass(self, roles: Roles) -> None:
+        import pyarrow.compute as pc
+
+        source = self._source
+        try:
+            schema = shape_of(source, roles, self._opened.entry)
+        except SfumatoError as error:
+            self._say("error", _sentence(error), "see the message")
+            schema = None
+        records = _Records(schema, roles, source, self._opened.entry.side if self._opened.entry else None)
+        labels = {label.name: _Label(label, source) for label in roles.labels}
+        pairs: Counter[tuple[str, ...]] = Counter()
+        missing_ids: list[int] = []
+        rows = 0
+        try:
+            for first_row, batch in source.batches(roles.columns(), CHECK_ROWS):
+                rows += batch.num_rows
+                records.add(first_row, batch)
+                values = [
+                    labels[label.name].add(first_row, batch.column(label.column)) for label in roles.labels
+                ]
+                if all(one is not None for one in values):
+                    pairs.update(zip(*[one for one in values if one is not None], strict=True))
+                if roles.id:
+                    ids = as_text(batch.column(roles.id))
+                    self.subjects.update(one for one in pc.unique(ids).to_pylist() if one is not None)
+                    empty = ids.is_null().to_numpy(zero_copy_only=False)
+                    missing_ids += (first_row + np.flatnonzero(empty)).tolist()
+        except DataError as error:
+            self._say("error", _sentence(error), "repair the file")
+        if rows == 0:
+            self._say("error", "no records", "give a file with at least one row")
+            return
+        for finding in (*records.findings(), *(f for one in labels.values() for f in one.findings())):
+            self._say(*finding)
+        if missing_ids:
+            self._say(
+                "error",
+                f"{len(missing_ids)} ids are missing",
+                "fill them in or remove the rows",
+                roles.id,
+                missing_ids[0],
+            )
+        self._relations(roles, pairs)
+
+    def _relations(self, roles: Roles, pairs: Counter[tuple[str, ...]]) -> None:
+        """Private labels that follow from utility labels: no mechanism can hide them and keep the utility."""
+        names = [label.name for label in roles.labels]
+        for utility in roles.utility:
+            for private in roles.private:
+                u, p = names.index(utility.name), names.index(private.name)
+                seen = {(pair[u], pair[p]) for pair in pairs}
+                if not seen or len({one for one, _ in seen}) < 2:
+                    continue
+                if len(seen) == len({one for one, _ in seen}) == len({two for _, two in seen}):
+                    self._say(
+                        "warning",
+                        f"the private label is the utility label '{utility.name}' under other names",
+                        "choose another one: what may be used cannot also be hidden",
+                        private.name,
+                    )
+                elif len(seen) == len({one for one, _ in seen}):
+                    self._say(
+                        "warning",
+                        f"the private label follows from the utility label '{utility.name}'",
+                        "expect it to leak as far as the utility is kept",
+                        private.name,
+                    )
+
+
+Finding = tuple[Literal["error", "warning"], str, str, str | None, int | None]
+
+
+class _Label:
+    """Counts the classes of one label."""
+
+    def __init__(self, label: Expression, source: Source) -> None:
+        self._label = label
+        self._source = source
+        self._counts: Counter[str] = Counter()
+        self._missing: list[int] = []
+        self._wrong: Finding | None = None
+
+    def add(self, first_row: int, array: Any) -> list[str] | None:
+        """The class of each record (empty where missing), or None if the column cannot be a label."""
+        if self._wrong is not None:
+            return None
+        if is_unusable(array.type):
+            self._wrong = (
+                "error",
+                f"values of type {array.type} cannot be a label",
+                "give text, whole numbers or booleans",
+                self._label.column,
+                None,
+            )
+            return None
+        empty = as_text(array).is_null().to_numpy(zero_copy_only=False)
+        self._missing += (first_row + np.flatnonzero(empty)).tolist()
+        out = [""] * len(array)
+        present = np.flatnonzero(~empty)
+        try:
+            values = values_of(self._label, array.take(present), self._source.label, 0).to_pylist()
+        except DataError as error:
+            self._wrong = (
+                "error",
+                _sentence(error),
+                "correct the column or ask a question about it",
+                self._label.column,
+                None,
+            )
+            return None
+        for place, value in zip(present, values, strict=True):
+            out[place] = value
+        self._counts.update(values)
+        return out
+
+    def findings(self) -> Iterator[Finding]:
+        column = self._label.name
+        if self._wrong is not None:
+            yield self._wrong
+            return
+        if self._missing:
+            yield (
+                "error",
+                f"{len(self._missing)} labels are missing",
+                "fill them in or remove the rows",
+                column,
+                self._missing[0],
+            )
+        if len(self._counts) == 1:
+            yield (
+                "error",
+                f"the label has only one class, '{next(iter(self._counts))}'",
+                "give records of other classes or another label",
+                column,
+                None,
+            )
+        few = sorted((count, name) for name, count in self._counts.items() if count < FEW_RECORDS)
+        if few:
+            shown = ", ".join(f"'{name}' {count}" for count, name in few[:SHOWN_ROWS])
+            yield (
+                "warning",
+                f"{len(few)} of {len(self._counts)} classes have fewer than {FEW_RECORDS} records ({shown})",
+                "give more records or merge classes",
+                column,
+                None,
+            )
+
+
+class _Records:
+    """Looks at the records themselves: readable, alike, finite, not constant, not repeated."""
+
+    def __init__(self, schema: Schema | None, roles: Roles, source: Source, side: int | None) -> None:
+        self._schema = schema
+        self._roles = roles
+        self._source = source
+        self._side = side
+        self._bad: list[tuple[int, str]] = []
+        self._seen: dict[bytes, int] = {}
+        self._twice: list[tuple[int, int]] = []
+        self._columns = {name: _TableColumn(name) for name in roles.x}
+        self._not_finite: list[int] = []
+
+    def add(self, first_row: int, batch: Any) -> None:
+        """Take in the next records."""
+        column = self._roles.x[0]
+        arrow_type = batch.column(column).type
+        if is_encoded(arrow_type):
+            self._remember(first_row, self._encoded(first_row, batch, column))
+        elif is_list(arrow_type):
+            self._lists(first_row, batch, column)
+        else:
+            for name, seen in self._columns.items():
+                seen.add(first_row, batch.column(name), self._source.untyped)
+            # A row repeats only if its labels do as well.
+            rows = zip(
+                *(
+                    as_text(array).to_pylist() if not is_list(array.type) else array.to_pylist()
+                    for array in batch.columns
+                ),
+                strict=True,
+            )
+            self._remember(first_row, (_digest(repr(row).encode()) for row in rows))
+
+    def _encoded(self, first_row: int, batch: Any, column: str) -> Iterator[bytes]:
+        for place, cell in enumerate(batch.column(column)):
+            value = cell.as_py()
+            data = value.get("bytes") if isinstance(value, dict) else value
+            self._try(first_row + place, batch.slice(place, 1))
+            yield _digest(data) if data else b""
+
+    def _lists(self, first_row: int, batch: Any, column: str) -> None:
+        try:
+            values = dense(
+                batch.column(column),
+                self._source.label,
+                column,
+                first_row,
+                self._source.cell_shapes.get(column),
+            )
+        except DataError:
+            for place in range(batch.num_rows):
+                self._try(first_row + place, batch.slice(place, 1))
+            return
+        flat = np.ascontiguousarray(values).reshape(len(values), -1)
+        if flat.dtype.kind == "f":
+            self._not_finite += (first_row + np.flatnonzero(~np.isfinite(flat).all(axis=1))).tolist()
+        elif self._schema is not None and self._schema.kind == "image":
+            self._try_all(first_row, batch)
+        self._remember(first_row, (_digest(row.tobytes()) for row in flat))
+
+    def _try_all(self, first_row: int, batch: Any) -> None:
+        """Encode the batch at once; only if that fails look at each record."""
+        before = len(self._bad)
+        self._try(first_row, batch)
+        if len(self._bad) > before:
+            del self._bad[before:]
+            for place in range(batch.num_rows):
+                self._try(first_row + place, batch.slice(place, 1))
+
+    def _try(self, row: int, one: Any) -> None:
+        if self._schema is None:
+            return
+        try:
+            if self._schema.kind in ("image", "audio"):
+                encode_records(self._source, one, row, self._schema, self._side)
+            else:
+                self._check_numbers(row, one)
+        except DataError as error:
+            self._bad.append((row, _sentence(error)))
+
+    def _check_numbers(self, row: int, one: Any) -> None:
+        column, label = self._roles.x[0], self._source.label
+        cells = dense(one.column(column), label, column, row, self._source.cell_shapes.get(column))
+        if self._schema is not None and cells[0].size != self._schema.size:
+            raise fault(label, f"the record has {cells[0].size} values, others have {self._schema.size}")
+        check_finite(cells, label, column, row)
+
+    def _remember(self, first_row: int, digests: Any) -> None:
+        for place, digest in enumerate(digests):
+            if digest in self._seen:
+                self._twice.append((first_row + place, self._seen[digest]))
+            elif digest:
+                self._seen[digest] = first_row + place
+
+    def findings(self) -> Iterator[Finding]:
+        column = self._roles.x[0] if len(self._roles.x) == 1 else None
+        reasons: dict[str, list[int]] = {}
+        for row, what in self._bad:
+            reasons.setdefault(what.split(": ", 1)[-1].split(";", 1)[0].rstrip("."), []).append(row)
+        for what, rows in reasons.items():
+            shown = ", ".join(str(row) for row in rows[:SHOWN_ROWS]) + (
+                ", …" if len(rows) > SHOWN_ROWS else ""
+            )
+            plural = f" ({len(rows)} records: rows {shown})" if len(rows) > 1 else ""
+            yield ("error", what + plural, "replace them or remove the rows", column, rows[0])
+        if self._not_finite:
+            yield (
+                "error",
+                f"{len(self._not_finite)} records hold NaN or infinity",
+                "fill them in or remove the rows",
+                column,
+                self._not_finite[0],
+            )
+        for seen in self._columns.values():
+            yield from seen.findings()
+        if self._twice:
+            row, before = self._twice[0]
+            yield (
+                "warning",
+                f"{len(self._twice)} records repeat an earlier one (row {row} repeats row {before})",
+                "remove repeats, or give them one id, so that no split shares them",
+                column,
+                row,
+            )
+
+
+class _TableColumn:
+    """Looks at one column of a table."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._rows = 0
+        self._missing = 0
+        self._values: set[Any] = set()
+        self._nan: list[int] = []
+        self._infinite: list[int] = []
+        self._numbers = 0
+        self._not_numbers: list[tuple[int, str]] = []
+
+    def add(self, first_row: int, array: Any, untyped: bool) -> None:
+        if is_list(array.type) or is_encoded(array.type):
+            return
+        import pyarrow.compute as pc
+
+        text = as_text(array)
+        self._rows += len(array)
+        self._missing += text.null_count
+        if len(self._values) < 3:
+            self._values.update(value for value in pc.unique(text).to_pylist() if value is not None)
+        numbers = as_numbers(array) if untyped or not is_text(array.type) else None
+        if numbers is not None:
+            self._numbers += len(array)
+            valid = array.is_valid().to_numpy(zero_copy_only=False) if not is_text(array.type) else False
+            self._nan += (first_row + np.flatnonzero(np.isnan(numbers) & valid)).tolist()
+            self._infinite += (first_row + np.flatnonzero(np.isinf(numbers))).tolist()
+        elif untyped:
+            self._count_odd_ones(first_row, array, text)
+
+    def _count_odd_ones(self, first_row: int, array: Any, text: Any) -> None:
+        good = sum(_is_number(value) for value in text.to_pylist() if value is not None)
+        self._numbers += good
+        place, value = first_not_number(array)
+        self._not_numbers.append((first_row + place, value))
+
+    def findings(self) -> Iterator[Finding]:
+        if self._rows and self._missing == self._rows:
+            yield ("warning", "every value is missing", "leave it out of x", self._name, None)
+        elif self._rows > 1 and len(self._values) == 1 and not self._missing:
+            yield (
+                "warning",
+                f"is constant ('{next(iter(self._values))}')",
+                "leave it out of x",
+                self._name,
+                None,
+            )
+        if self._nan:
+            yield (
+                "warning",
+                f"{len(self._nan)} values are NaN and count as missing",
+                "store null if that is meant",
+                self._name,
+                self._nan[0],
+            )
+        if self._infinite:
+            yield (
+                "error",
+                f"{len(self._infinite)} values are infinite",
+                "correct them or remove the rows",
+                self._name,
+                self._infinite[0],
+            )
+        if self._not_numbers and self._numbers > 0.9 * self._rows:
+            row, value = self._not_numbers[0]
+            yield (
+                "warning",
+                f"'{value}' is not a number, so the whole column becomes categories",
+                "correct it, or write nothing or ? for a missing value",
+                self._name,
+                row,
+            )
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _sentence(error: Exception) -> str:
+    return str(error).rstrip(".")

@@ -1,0 +1,160 @@
+"""Label columns and expressions as integer codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.dataset import IntArray
+from sfumato.data.expressions import BOOLEAN_CLASSES, Expression
+from sfumato.data.faults import fault
+from sfumato.data.limits import MAX_CLASSES
+from sfumato.data.tables import as_numbers, as_text, first_not_number, is_text
+
+
+def class_order(values: Iterable[str]) -> tuple[str, ...]:
+    """Class names in code order: by number if all are whole numbers, else by name."""
+    names = set(values)
+    if all(_whole(name) for name in names):
+        return tuple(sorted(names, key=lambda name: (int(name), name)))
+    return tuple(sorted(names))
+
+
+def values_of(expression: Expression, array: Any, file: str, first_row: int) -> Any:
+    """The class of each record as arrow text; a missing value is a fault."""
+    import pyarrow as pa
+    import pyarrow.types as pt
+
+    if is_unusable(array.type):
+        raise fault(
+            file,
+            f"values of type {array.type} cannot be a label",
+            column=expression.column,
+            remedy="give a column of text, whole numbers or booleans",
+        )
+    text = as_text(array)
+    if text.null_count:
+        place = int(np.argmax(text.is_null().to_numpy(zero_copy_only=False)))
+        raise fault(
+            file,
+            f"the label '{expression.name}' is missing",
+            column=expression.column,
+            row=first_row + place,
+            remedy="fill it in or remove the row",
+        )
+    if expression.derived:
+        answer = _answer(expression, array, text, file, first_row)
+        return pa.array(np.where(answer, BOOLEAN_CLASSES[1], BOOLEAN_CLASSES[0]).tolist(), pa.string())
+    if pt.is_floating(array.type):
+        numbers = as_numbers(array)
+        broken = numbers is not None and numbers != np.floor(numbers)
+        if np.any(broken):
+            raise fault(
+                file,
+                "a label needs classes, this column measures",
+                column=expression.column,
+                row=first_row + int(np.argmax(broken)),
+                remedy=f"ask a question about it, for instance '{expression.column} >= 0.5'",
+            )
+    return text
+
+
+def is_unusable(arrow_type: Any) -> bool:
+    """Whether a column of this type can never be a label."""
+    import pyarrow.types as pt
+
+    return bool(pt.is_nested(arrow_type) or pt.is_binary(arrow_type) or pt.is_large_binary(arrow_type))
+
+
+def _answer(
+    expression: Expression, array: Any, text: Any, file: str, first_row: int
+) -> npt.NDArray[np.bool_]:
+    op = expression.op
+    if op in ("in", "not in", "==", "!="):
+        wanted = np.isin(np.array(text.to_pylist(), dtype=object).astype(str), expression.values)
+        return wanted if op in ("in", "==") else ~wanted
+    numbers = as_numbers(array)
+    if numbers is None:
+        place, value = first_not_number(array)
+        raise fault(
+            file,
+            f"'{value}' is not a number, as '{expression.text()}' needs",
+            column=expression.column,
+            row=first_row + place,
+            remedy="correct it or ask another question",
+        )
+    value_text = expression.values[0]
+    if op == "%":
+        return np.asarray(np.mod(numbers, expression.modulus) == float(value_text))
+    compare = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}[op]
+    return np.asarray(compare(numbers, float(value_text)))
+
+
+class ClassFit:
+    """Finds the classes of one label, a batch at a time; ``declared`` names win over what is seen."""
+
+    def __init__(self, expression: Expression, declared: Sequence[str], file: str) -> None:
+        self._expression = expression
+        self._file = file
+        self._declared = BOOLEAN_CLASSES if expression.derived else tuple(declared)
+        self._seen: set[str] = set()
+
+    def add(self, first_row: int, array: Any) -> None:
+        """Take in the next records."""
+        import pyarrow.compute as pc
+
+        values = values_of(self._expression, array, self._file, first_row)
+        if self._declared:
+            return
+        self._seen.update(pc.unique(values).to_pylist())
+        if len(self._seen) > MAX_CLASSES:
+            raise fault(
+                self._file,
+                f"has more than {MAX_CLASSES} classes",
+                column=self._expression.column,
+                remedy="choose another label or ask a question about it",
+            )
+
+    def classes(self) -> tuple[str, ...]:
+        """The class names in code order."""
+        return self._declared or class_order(self._seen)
+
+
+def encode_labels(
+    expression: Expression, array: Any, classes: Sequence[str], file: str, first_row: int
+) -> IntArray:
+    """The codes of a label; a class that training never had is a fault.
+
+    Whole numbers stand for themselves if the class names are numbers, else for places in the list of names.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = values_of(expression, array, file, first_row)
+    by_place = (
+        not expression.derived
+        and not is_text(array.type)
+        and not all(_whole(name) for name in classes)
+        and not pa.types.is_boolean(array.type)
+    )
+    names = [str(place) for place in range(len(classes))] if by_place else list(classes)
+    found = pc.fill_null(pc.index_in(text, value_set=pa.array(names, pa.string())), -1)
+    codes: IntArray = found.to_numpy(zero_copy_only=False).astype(np.int64)
+    if (codes < 0).any():
+        place = int(np.argmax(codes < 0))
+        shown = ", ".join(classes[:8]) + (", …" if len(classes) > 8 else "")
+        raise fault(
+            file,
+            f"'{text[place].as_py()}' is not a class of '{expression.name}' ({shown})",
+            column=expression.column,
+            row=first_row + place,
+            remedy="correct it or remove the row",
+        )
+    return codes
+
+
+def _whole(name: str) -> bool:
+    return name.removeprefix("-").isdigit()

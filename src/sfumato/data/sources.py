@@ -1,0 +1,61 @@
+"""What every file looks like to the rest of this room: named arrow columns that arrive in batches of rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+Batch = tuple[int, Any]
+"""The file's row number of the first record, and a ``pyarrow.RecordBatch``."""
+
+
+class Source(ABC):
+    """Records in a file or in memory.
+
+    ``label`` is how messages call it, ``stem`` goes into the ids of rows without a subject, ``untyped``
+    says that text may stand for numbers (CSV), ``cell_shapes`` holds what arrow cannot say about nested
+    cells, and ``class_names`` the names behind integer codes where the file carries them.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        stem: str,
+        schema: Any,
+        *,
+        rows: int | None = None,
+        untyped: bool = False,
+        cell_shapes: Mapping[str, tuple[int, ...]] | None = None,
+        class_names: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        self.label = label
+        self.stem = stem
+        self.schema = schema
+        self.rows = rows
+        self.untyped = untyped
+        self.cell_shapes = dict(cell_shapes or {})
+        self.class_names = dict(class_names or {})
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Column names in file order."""
+        return tuple(self.schema.names)
+
+    @abstractmethod
+    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[Batch]:
+        """The records in file order, at most ``batch_rows`` at a time, with these columns only."""
+
+
+class MemorySource(Source):
+    """An arrow table that is already in memory."""
+
+    def __init__(self, label: str, stem: str, table: Any, **facts: Any) -> None:
+        super().__init__(label, stem, table.schema, rows=table.num_rows, **facts)
+        self._table = table
+
+    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[Batch]:
+        row = 0
+        for batch in self._table.select(list(columns)).to_batches(max_chunksize=batch_rows):
+            yield row, batch
+            row += batch.num_rows

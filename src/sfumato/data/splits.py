@@ -1,0 +1,202 @@
+"""Owner, attacker and victims: three disjoint sets of subjects."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.dataset import Dataset, IntArray, Splits
+from sfumato.core.errors import DataError, UsageError
+from sfumato.data.loading import join, read, schema_of
+from sfumato.data.opening import SourceName, open_data
+from sfumato.data.roles import Names
+
+SHARES = (0.6, 0.2, 0.2)
+NAMES = ("owner", "attacker", "victim")
+_TRAIN_OWNER_SHARE = 2 / 3
+
+MOST_BALANCED_CLASSES = 200
+"""A label with more classes (an identity, say) is not balanced between splits of whole subjects."""
+
+
+def split(data: Dataset, *, seed: int, shares: Sequence[float] = SHARES) -> Splits:
+    """Cut a data set into owner, attacker and victim by ``shares`` of the records.
+
+    No subject is in two of them. Where every record is its own subject the cut is stratified by the first
+    utility label; otherwise whole subjects are placed so that sizes and classes of all labels come close
+    to the shares.
+    """
+    _check_shares(shares)
+    return _checked(*(data.take(rows) for rows in _cut(data, shares, seed)))
+
+
+def load_splits(
+    source: SourceName,
+    *,
+    x: Names = None,
+    utility: Names = None,
+    private: Names = None,
+    id: str | None = None,
+    seed: int = 0,
+    limit: int | None = None,
+    shares: Sequence[float] | None = None,
+) -> Splits:
+    """Read a source and cut it.
+
+    With a train and a test part that share no subject the victims are the test part, and owner and
+    attacker come from the train part (2 : 1, unless the named set says otherwise). If subjects are in both
+    parts, or ``shares`` are given, all records are pooled and cut by subject. ``limit`` is the number of
+    records in all.
+    """
+    if shares is not None:
+        _check_shares(shares)
+    opened = open_data(source)
+    schema = schema_of(opened, x=x, utility=utility, private=private, id=id)
+    if set(opened.parts) != {"train", "test"}:
+        data = read(opened, opened.chosen("all"), schema, required=True, limit=limit, seed=seed)
+        return split(data, seed=seed, shares=shares or SHARES)
+    rows = {part: one.rows or 0 for part, one in opened.parts.items()}
+    limits = {
+        part: None if limit is None else max(1, round(limit * rows[part] / sum(rows.values())))
+        for part in rows
+    }
+    train, test = (
+        read(opened, opened.chosen(part), schema, required=True, limit=limits[part], seed=seed)
+        for part in ("train", "test")
+    )
+    if shares is not None or set(train.ids.tolist()) & set(test.ids.tolist()):
+        return split(join([train, test]), seed=seed, shares=shares or SHARES)
+    owned = opened.entry.owner_share if opened.entry else _TRAIN_OWNER_SHARE
+    owner, attacker = (train.take(places) for places in _cut(train, (owned, 1 - owned), seed))
+    return _checked(owner, attacker, test)
+
+
+def _check_shares(shares: Sequence[float]) -> None:
+    if (
+        len(shares) != 3
+        or not all(share > 0 for share in shares)
+        or not math.isclose(sum(shares), 1, abs_tol=1e-6)
+    ):
+        raise UsageError(f"shares must be three positive numbers that add up to 1, got {tuple(shares)}.")
+
+
+def _cut(data: Dataset, shares: Sequence[float], seed: int) -> list[npt.NDArray[np.intp]]:
+    _, group, sizes = np.unique(data.ids, return_inverse=True, return_counts=True)
+    if len(sizes) < len(shares):
+        raise DataError(
+            f"{data.name}: {len(sizes)} subjects are too few for {len(shares)} splits; give more records."
+        )
+    rng = np.random.default_rng(seed)
+    if (sizes == 1).all():
+        codes = next(iter(data.utility.values()), np.zeros(len(data), dtype=np.int64))
+        place = _by_record(codes, shares, rng)
+    else:
+        place = _by_group(_class_counts(data, group, len(sizes)), sizes.astype(np.float64), shares, rng)[
+            group
+        ]
+    return [np.flatnonzero(place == which) for which in range(len(shares))]
+
+
+def _class_counts(data: Dataset, group: npt.NDArray[np.intp], groups: int) -> npt.NDArray[np.float64]:
+    """How many records of each class each group has, for all labels side by side.
+
+    Private labels count as well: many are facts about the subject, and a split by subject can lose a class
+    of them.
+    """
+    blocks = []
+    for name in (*data.utility, *data.private):
+        classes = len(data.schema.classes(name))
+        if classes <= MOST_BALANCED_CLASSES:
+            block = np.zeros((groups, classes))
+            np.add.at(block, (group, data.label(name)), 1)
+            blocks.append(block)
+    return np.concatenate(blocks, axis=1) if blocks else np.zeros((groups, 0))
+
+
+def _by_record(codes: IntArray, shares: Sequence[float], rng: np.random.Generator) -> IntArray:
+    """The split of each record, class by class; fractions of one class carry over to the next."""
+    place = np.empty(len(codes), dtype=np.int64)
+    owed = np.zeros(len(shares))
+    for code in np.unique(codes):
+        members = rng.permutation(np.flatnonzero(codes == code))
+        counts = _whole_counts(len(members), shares, owed)
+        owed += len(members) * np.asarray(shares) - counts
+        place[members] = np.repeat(np.arange(len(shares)), counts)
+    return place
+
+
+def _whole_counts(total: int, shares: Sequence[float], owed: npt.NDArray[np.float64]) -> IntArray:
+    """Whole numbers near ``total * shares`` that add up, at least one each if there are enough."""
+    exact = total * np.asarray(shares)
+    counts: IntArray = np.floor(exact).astype(np.int64)
+    for _ in range(total - int(counts.sum())):
+        counts[int(np.argmax(exact - counts + owed))] += 1
+    while total >= len(shares) and counts.min() == 0:
+        counts[int(np.argmax(counts))] -= 1
+        counts[int(np.argmin(counts))] += 1
+    return counts
+
+
+def _by_group(
+    table: npt.NDArray[np.float64],
+    sizes: npt.NDArray[np.float64],
+    shares: Sequence[float],
+    rng: np.random.Generator,
+) -> IntArray:
+    """The split of each group: largest first, each to where it brings the counts closest to the shares."""
+    wanted = np.outer(shares, table.sum(axis=0))
+    weight = np.divide(1, wanted, out=np.zeros_like(wanted), where=wanted > 0)
+    wanted_size = np.asarray(shares) * sizes.sum()
+    have, have_size = np.zeros_like(wanted), np.zeros_like(wanted_size)
+    place = np.empty(len(table), dtype=np.int64)
+    shuffled = rng.permutation(len(table))
+    for one in shuffled[np.argsort(-sizes[shuffled], kind="stable")]:
+        counts, size = table[one], sizes[one]
+        # How much the squared distance to the wanted counts grows, class by class and for the size alone.
+        by_class = ((2 * (have - wanted) * counts + counts**2) * weight).sum(axis=1)
+        by_size = (2 * (have_size - wanted_size) * size + size**2) / wanted_size
+        best = int(np.argmin(by_class + by_size))
+        place[one] = best
+        have[best] += counts
+        have_size[best] += size
+    _fill_empty(place, sizes, len(shares))
+    _mend(place, table > 0, sizes, len(shares))
+    return place
+
+
+def _fill_empty(place: IntArray, sizes: npt.NDArray[np.float64], splits: int) -> None:
+    """Give a split without any group the smallest group of the split that has most of them."""
+    for target in range(splits):
+        if not (place == target).any():
+            donor = int(np.argmax(np.bincount(place, minlength=splits)))
+            groups = np.flatnonzero(place == donor)
+            place[groups[int(np.argmin(sizes[groups]))]] = target
+
+
+def _mend(place: IntArray, has: npt.NDArray[np.bool_], sizes: npt.NDArray[np.float64], splits: int) -> None:
+    """Move a small group to where a split lacks its class, if the giving split keeps all of its own."""
+    for target in range(splits):
+        for code in np.flatnonzero(has.any(axis=0)):
+            if has[place == target, code].any():
+                continue
+            carriers = np.array([has[place == which].sum(axis=0) for which in range(splits)])
+            spare = ((carriers[place] > 1) | ~has).all(axis=1)
+            givers = np.flatnonzero(has[:, code] & (place != target) & spare)
+            if len(givers):
+                place[givers[int(np.argmin(sizes[givers]))]] = target
+
+
+def _checked(*parts: Dataset) -> Splits:
+    for name, part in zip(NAMES, parts, strict=True):
+        for label in (*part.utility, *part.private):
+            codes = part.label(label)
+            if len(codes) and (codes == codes[0]).all():
+                only = part.schema.classes(label)[int(codes[0])]
+                raise DataError(
+                    f"{part.name}: the {name} split has only the class '{only}' of '{label}'; give more "
+                    "records or subjects, other shares, or another label."
+                )
+    return Splits(*parts)

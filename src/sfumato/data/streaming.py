@@ -1,0 +1,38 @@
+"""``stream``: a source of any size as a sequence of small data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sfumato.core.dataset import Dataset
+from sfumato.core.errors import UsageError
+from sfumato.core.schema import Schema
+from sfumato.data.encode import encode_batch
+from sfumato.data.opening import SourceName, open_data
+from sfumato.data.roles import of_schema
+
+
+def stream(
+    source: SourceName, schema: Schema, *, batch_rows: int = 4096, labels: bool = False
+) -> Iterator[Dataset]:
+    """The records in file order, at most ``batch_rows`` at a time, encoded by ``schema``.
+
+    Only the current batch is in memory. With ``labels`` the file must have every label of the schema;
+    without, label columns are not even read. Row numbers in messages are those of the file.
+    """
+    if batch_rows < 1:
+        raise UsageError(f"batch_rows must be at least 1, got {batch_rows}.")
+    opened = open_data(source)
+    side = opened.entry.side if opened.entry else None
+    plans = [
+        (one, of_schema(one, schema, opened.entry, labels=labels, required=labels))
+        for one in opened.parts.values()
+    ]
+
+    def batches() -> Iterator[Dataset]:
+        for one, roles in plans:
+            for first_row, batch in one.batches(roles.columns(), batch_rows):
+                if batch.num_rows:
+                    yield encode_batch(one, batch, first_row, schema, roles, name=opened.name, side=side)
+
+    return batches()

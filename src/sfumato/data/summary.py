@@ -1,0 +1,50 @@
+"""A data set in numbers, for people and for JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sfumato.core.dataset import Dataset
+
+
+def describe(dataset: Dataset) -> dict[str, Any]:
+    """Plain JSON values: size, kind, shape, range, subjects, and each label with its count per class."""
+    schema = dataset.schema
+    out: dict[str, Any] = {
+        "name": dataset.name,
+        "kind": schema.kind,
+        "records": len(dataset),
+        "subjects": len(np.unique(dataset.ids)),
+        "shape": list(schema.shape),
+        "numbers_per_record": schema.size,
+        "x_columns": list(schema.x_columns),
+        "id_column": schema.id_column,
+        "mean": float(dataset.x.mean(dtype=np.float64)) if len(dataset) else None,
+        "megabytes": round(dataset.x.nbytes / 2**20, 1),
+        "utility": {},
+        "private": {},
+    }
+    for role, labels in (("utility", dataset.utility), ("private", dataset.private)):
+        for name, codes in labels.items():
+            classes = schema.classes(name)
+            counts = np.bincount(codes, minlength=len(classes))
+            out[role][name] = {
+                "from": schema.sources.get(name, name),
+                "classes": {shown: int(count) for shown, count in zip(classes, counts, strict=True)},
+                "most_frequent": float(counts.max() / max(len(codes), 1)),
+            }
+    if schema.kind == "signal":
+        out["ranges"] = [list(pair) for pair in schema.ranges]
+    if schema.kind == "table":
+        out["columns"] = [
+            {"name": column.name, "kind": column.kind, "missing": column.nullable}
+            | (
+                {"categories": len(column.categories)}
+                if column.kind == "categorical"
+                else {"low": column.low, "high": column.high}
+            )
+            for column in schema.columns
+        ]
+    return out

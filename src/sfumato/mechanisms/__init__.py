@@ -1,0 +1,41 @@
+"""The mechanisms by name; a module is imported when its mechanism is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sfumato.core.errors import unknown
+from sfumato.core.runs import read_json
+
+if TYPE_CHECKING:
+    from sfumato.mechanisms.base import Mechanism
+
+_HOME = {
+    "none": ("sfumato.mechanisms.baselines.raw", "Undefended"),
+    "noisy": ("sfumato.mechanisms.baselines.raw", "Noisy"),
+    "dnn": ("sfumato.mechanisms.baselines.features", "DNN"),
+    "dnn-resized": ("sfumato.mechanisms.baselines.features", "DNNResized"),
+    "ran": ("sfumato.mechanisms.ran", "RAN"),
+}
+
+
+def names() -> tuple[str, ...]:
+    """Every mechanism and baseline."""
+    return tuple(_HOME)
+
+
+def mechanism_class(name: str) -> type[Mechanism]:
+    """The class of a mechanism."""
+    if name not in _HOME:
+        raise unknown("mechanism", name, _HOME)
+    module, attribute = _HOME[name]
+    cls: type[Mechanism] = getattr(import_module(module), attribute)
+    return cls
+
+
+def load_mechanism(folder: Path, **overrides: Any) -> Mechanism:
+    """The fitted mechanism in a run folder."""
+    stored = read_json(folder / "mechanism.json")
+    return mechanism_class(stored["mechanism"]).load(folder, **overrides)

@@ -1,0 +1,213 @@
+"""The contract of a mechanism: scikit-learn manners, checks in the public methods, work in the private ones."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.dataset import Dataset, FloatArray
+from sfumato.core.errors import DataError, RuleBroken, UsageError, unknown
+from sfumato.core.guarantee import Guarantee
+from sfumato.core.randomness import Randomness, Secure, Seeded
+from sfumato.core.release import Release
+from sfumato.core.runs import RunFolder, read_json, read_tensors, write_json, write_tensors
+from sfumato.core.schema import Schema
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+Progress = Callable[[int, int, Mapping[str, float]], None]
+"""Called after each epoch with (epochs done, epochs in all, metrics)."""
+
+
+def no_progress(_done: int, _total: int, _metrics: Mapping[str, float]) -> None:
+    """The default: say nothing."""
+
+
+class Mechanism(ABC):
+    """Something that turns records into what may leave the building.
+
+    The constructor stores hyper-parameters unchanged (keyword-only, all with defaults); fitted state ends in ``_``.
+    A subclass writes ``_fit`` and ``_release`` and says what it guarantees.
+    """
+
+    name: ClassVar[str]
+    randomised: ClassVar[bool] = False
+    """Whether two releases of one record differ."""
+    releases_raw: ClassVar[bool] = False
+    """True only for the undefended control."""
+    knob: ClassVar[str | None] = None
+    """The hyper-parameter that trades utility against privacy."""
+
+    seed: int
+    schema_: Schema
+
+    @classmethod
+    def parameters(cls) -> dict[str, Any]:
+        """Names and defaults of the hyper-parameters."""
+        signature = inspect.signature(cls.__init__)
+        return {name: p.default for name, p in signature.parameters.items() if name != "self"}
+
+    def get_params(self) -> dict[str, Any]:
+        """The hyper-parameters as given."""
+        return {name: getattr(self, name) for name in self.parameters()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change hyper-parameters of an unfitted mechanism."""
+        for name, value in params.items():
+            if name not in self.parameters():
+                raise unknown(f"parameter of {self.name}", name, self.parameters())
+            setattr(self, name, value)
+        return self
+
+    def stored_params(self) -> dict[str, Any]:
+        """The hyper-parameters as plain values for files."""
+        return self.get_params()
+
+    def __repr__(self) -> str:
+        changed = {k: v for k, v in self.get_params().items() if v != self.parameters()[k]}
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
+
+    def fit(
+        self,
+        data: Dataset,
+        *,
+        run: RunFolder | None = None,
+        progress: Progress = no_progress,
+        start: Mechanism | None = None,
+    ) -> Self:
+        """Learn from the owner's records.
+
+        With ``run``, progress is saved every epoch and an interrupted fit goes on where it stopped. ``start`` is a
+        fitted mechanism of the same kind with other knob settings, to train from instead of from scratch.
+        """
+        self._check_params()
+        check_records(data.x, data.schema, data.name)
+        if not data.utility:
+            raise DataError(f"{data.name} has no utility label: name one with --utility.")
+        for label, values in data.utility.items():
+            if len(np.unique(values)) < 2:
+                raise DataError(f"{data.name}: column '{label}' has one class only; nothing can be learnt from it.")
+        if start is not None and type(start) is not type(self):
+            raise UsageError(f"{self.name} cannot start from a fitted {start.name}.")
+        self.schema_ = data.schema
+        self._build(data.schema)
+        self._fit(data, run, progress, start)
+        if run is not None:
+            self.save(run.path)
+            run.finish()
+        return self
+
+    @abstractmethod
+    def _check_params(self) -> None:
+        """Raise ``UsageError`` for hyper-parameters out of range."""
+
+    @abstractmethod
+    def _build(self, schema: Schema) -> None:
+        """Create the modules for records of this schema, with seeded initial weights."""
+
+    @abstractmethod
+    def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
+        """Train."""
+
+    def release(self, data: Dataset, *, seed: int | None = None) -> Release:
+        """What may leave: protected payload, utility labels, guarantee.
+
+        Noise, keys and masks come from the operating system's secure source; ``seed`` replaces it by a repeatable
+        one for experiments. Private columns and subject ids are never copied.
+        """
+        payload = self.transform(data.x, seed=seed, name=data.name)
+        if not self.releases_raw and payload.shape == data.x.shape:
+            same = (payload == data.x).reshape(len(payload), -1).all(axis=1)
+            if same.all():
+                raise RuleBroken(f"{self.name} released the raw records unchanged.")
+        return Release(self.name, payload, self.guarantee(), dict(data.utility))
+
+    def transform(self, X: npt.ArrayLike, *, seed: int | None = None, name: str = "X") -> FloatArray:
+        """The payload for records ``X`` (NumPy array or torch tensor of the fitted shape)."""
+        self._check_fitted()
+        x = np.asarray(X, dtype=np.float32)
+        check_records(x, self.schema_, name)
+        randomness: Randomness = Secure() if seed is None else Seeded(seed)
+        return self._release(x, randomness)
+
+    @abstractmethod
+    def _release(self, x: FloatArray, randomness: Randomness) -> FloatArray:
+        """The payload of checked records."""
+
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What is promised about every release."""
+
+    def predict(self, payload: FloatArray) -> FloatArray | None:
+        """Class scores (N, classes) of the first utility label by the mechanism's own cloud half, if it has one."""
+        return None
+
+    def public_encoder(self) -> nn.Module | None:
+        """The network that every device holds, and so every attacker (None if there is none)."""
+        return None
+
+    @abstractmethod
+    def _modules(self) -> dict[str, nn.Module]:
+        """The fitted networks by name, for storage."""
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Every weight and buffer, by name."""
+        return {
+            f"{module}.{name}": tensor
+            for module, network in self._modules().items()
+            for name, tensor in network.state_dict().items()
+        }
+
+    def load_state(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        """Put stored weights into the built networks."""
+        for module, network in self._modules().items():
+            own = {k.removeprefix(f"{module}."): v for k, v in tensors.items() if k.startswith(f"{module}.")}
+            try:
+                network.load_state_dict(own)
+            except RuntimeError as error:
+                raise DataError(f"the stored weights do not fit {self!r}: {error}") from None
+
+    def save(self, folder: Path) -> None:
+        """Write parameters, schema and weights below ``folder``."""
+        self._check_fitted()
+        (folder / "checkpoint").mkdir(parents=True, exist_ok=True)
+        write_tensors(folder / "checkpoint" / "mechanism.safetensors", self.state())
+        write_json(folder / "schema.json", self.schema_.to_json())
+        write_json(folder / "mechanism.json", {"mechanism": self.name, "params": self.stored_params()})
+
+    @classmethod
+    def load(cls, folder: Path, **overrides: Any) -> Self:
+        """Read what ``save`` wrote; ``overrides`` replace stored parameters (an encoder of the user's own)."""
+        stored = read_json(folder / "mechanism.json")
+        if stored["mechanism"] != cls.name:
+            raise DataError(f"{folder} holds a '{stored['mechanism']}', not a '{cls.name}'.")
+        mechanism = cls().set_params(**{**stored["params"], **overrides})
+        mechanism.schema_ = Schema.from_json(read_json(folder / "schema.json"))
+        mechanism._build(mechanism.schema_)
+        mechanism.load_state(read_tensors(folder / "checkpoint" / "mechanism.safetensors"))
+        return mechanism
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "schema_"):
+            raise UsageError(f"this {type(self).__name__} is not fitted yet: call fit first.")
+
+
+def check_records(x: FloatArray, schema: Schema, name: str) -> None:
+    """Shape and values that the schema allows, or a ``DataError`` naming the first bad record."""
+    if x.shape[1:] != schema.shape:
+        raise DataError(f"{name}: records have shape {x.shape[1:]}, the mechanism was built for {schema.shape}.")
+    if len(x) == 0:
+        raise DataError(f"{name} holds no records.")
+    low, high = x.min(), x.max()  # NaN and infinities show here, at a fraction of isfinite's memory
+    if not (low >= 0.0 and high <= 1.0):
+        bad = ~((x >= 0.0) & (x <= 1.0)).reshape(len(x), -1).all(axis=1)
+        row = int(np.argmax(bad))
+        raise DataError(f"{name}: record {row} holds NaN, infinite or out-of-range values; records lie in [0, 1].")

@@ -1,0 +1,153 @@
+"""What ``ran`` and the baselines share: an encoder read by an MLP classifier, trained epoch by epoch."""
+
+from __future__ import annotations
+
+import copy
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from sfumato.core.dataset import Dataset, FloatArray
+from sfumato.core.errors import UsageError, check_range, unknown
+from sfumato.core.randomness import Randomness, Seeded, derive_seed
+from sfumato.core.runs import RunFolder
+from sfumato.core.schema import Schema
+from sfumato.mechanisms.base import Mechanism, Progress
+from sfumato.nets.encoders import ENCODERS, classifier, default_encoder, output_shape
+from sfumato.nets.loop import (
+    as_tensor,
+    forward_in_batches,
+    load_optimiser_state,
+    minibatches,
+    optimiser_state,
+    take_step,
+)
+
+Architecture = str | nn.Module | Callable[[tuple[int, ...]], nn.Module]
+"""A provided name, the user's own module, or a function of the record shape that makes one."""
+
+CONTINUED = 0.25
+"""Share of ``epochs`` trained when starting from a neighbouring knob setting; ``make bench`` compares the results."""
+
+
+class Game(Protocol):
+    """One mini-batch of a mechanism's training, and the optimisers that go with it."""
+
+    @property
+    def optimisers(self) -> Mapping[str, torch.optim.Adam]:
+        """By stage."""
+
+    def play(self, x: Tensor, y: Tensor) -> dict[str, float]:
+        """Train on a batch; the losses, by name."""
+
+
+class EncoderMechanism(Mechanism):
+    """Builds E and C for the schema and trains them; a subclass says what leaves and what the game is."""
+
+    architecture: Architecture
+    epochs: int
+    batch: int
+
+    encoder_: nn.Module
+    classifier_: nn.Module
+
+    def _check_params(self) -> None:
+        if isinstance(self.architecture, str) and self.architecture not in ("auto", *ENCODERS):
+            raise unknown("architecture", self.architecture, ("auto", *ENCODERS))
+        check_range(self.name, "epochs", self.epochs, 1, 10_000)
+        check_range(self.name, "batch", self.batch, 8, 65_536)
+
+    def _build(self, schema: Schema) -> None:
+        torch.manual_seed(derive_seed(self.seed, self.name, "weights"))
+        self.encoder_ = self._make_encoder(schema)
+        try:
+            features = output_shape(self.encoder_, schema.shape)
+        except RuntimeError as error:
+            raise UsageError(
+                f"{self.name}: the encoder cannot take records of shape {schema.shape} ({error})."
+            ) from None
+        label = next(iter(schema.utility))
+        self.classifier_ = classifier(features, len(schema.utility[label]))
+
+    def _make_encoder(self, schema: Schema) -> nn.Module:
+        if isinstance(self.architecture, nn.Module):
+            return copy.deepcopy(self.architecture)
+        if not isinstance(self.architecture, str):
+            return self.architecture(schema.shape)
+        if self.architecture == "custom":
+            raise UsageError(f"this run's encoder is your own: {type(self).__name__}.load(folder, architecture=…).")
+        name = self.architecture
+        return ENCODERS[default_encoder(schema.kind, schema.shape) if name == "auto" else name](schema.shape)
+
+    @abstractmethod
+    def _game(self) -> Game:
+        """The training game, over freshly built networks."""
+
+    def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
+        epochs = self.epochs
+        if start is not None:
+            self.load_state(start.state())
+            epochs = max(1, math.ceil(CONTINUED * self.epochs))
+        game = self._game()
+        saved = None if run is None else run.load_progress()
+        done = 0
+        if saved is not None:
+            done, tensors = saved
+            self.load_state(tensors)
+            load_optimiser_state(game.optimisers, tensors)
+        x, y = as_tensor(data.x), as_tensor(next(iter(data.utility.values())))
+        for module in self._modules().values():
+            module.train()
+        for epoch in range(done, epochs):
+            losses = self._epoch(game, x, y, derive_seed(self.seed, self.name, "epoch", epoch))
+            if run is not None:
+                run.save_progress(epoch + 1, self.state() | optimiser_state(game.optimisers), losses)
+            progress(epoch + 1, epochs, losses)
+
+    def _epoch(self, game: Game, x: Tensor, y: Tensor, seed: int) -> dict[str, float]:
+        """One pass over the records; the mean losses."""
+        means: dict[str, float] = {}
+        batches = list(minibatches(len(x), self.batch, seed))
+        randomness = Seeded(seed)
+        for rows in batches:
+            for name, loss in game.play(self._protect(x[rows], randomness), y[rows]).items():
+                means[name] = means.get(name, 0.0) + loss / len(batches)
+        return means
+
+    def _protect(self, x: Tensor, randomness: Randomness) -> Tensor:
+        """What training sees of a batch: the batch, unless noise is added before the network."""
+        return x
+
+    def _release(self, x: FloatArray, randomness: Randomness) -> FloatArray:
+        return forward_in_batches(self.encoder_, as_tensor(x)).numpy()
+
+    def predict(self, payload: FloatArray) -> FloatArray:
+        return forward_in_batches(self.classifier_, as_tensor(payload)).numpy()
+
+    def public_encoder(self) -> nn.Module | None:
+        return self.encoder_
+
+    def _modules(self) -> dict[str, nn.Module]:
+        return {"encoder": self.encoder_, "classifier": self.classifier_}
+
+    def stored_params(self) -> dict[str, Any]:
+        own = not isinstance(self.architecture, str)
+        return {**super().stored_params(), **({"architecture": "custom"} if own else {})}
+
+
+class Discriminative:
+    """The ordinary way: minimise the cross entropy of C(E(x)), Eq. 2."""
+
+    def __init__(self, encoder: nn.Module, head: nn.Module, rate: float) -> None:
+        self.network = nn.Sequential(encoder, head)
+        self.optimisers = {"d": torch.optim.Adam(self.network.parameters(), rate)}
+
+    def play(self, x: Tensor, y: Tensor) -> dict[str, float]:
+        O_d = F.cross_entropy(self.network(x), y)  # Eq. 2
+        take_step(self.optimisers["d"], O_d)
+        return {"O_d": O_d.item()}

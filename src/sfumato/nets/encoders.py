@@ -1,0 +1,108 @@
+"""Encoders (device half) and classifiers (cloud half), by kind of data.
+
+An encoder is a plain chain of layers, so that ``mirror`` can turn it upside down. Shapes are channels first and
+without the batch axis: (C, H, W), (C, L) or (D,).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+Shape = tuple[int, ...]
+
+
+def _block(dims: int, c_in: int, c_out: int, kernel: int, *, padding: int, pool: int) -> list[nn.Module]:
+    """Convolution, batch norm, ReLU and (if ``pool`` > 1) max-pool: the paper's encoder layers (§2.3)."""
+    conv, norm, max_pool = (
+        (nn.Conv1d, nn.BatchNorm1d, nn.MaxPool1d) if dims == 1 else (nn.Conv2d, nn.BatchNorm2d, nn.MaxPool2d)
+    )
+    layers: list[nn.Module] = [conv(c_in, c_out, kernel, padding=padding, bias=False), norm(c_out), nn.ReLU()]
+    return [*layers, max_pool(pool)] if pool > 1 else layers
+
+
+def lenet(shape: Shape) -> nn.Sequential:
+    """LeNet's convolutional part for 28×28, for (C, L) signals and for log-mel pictures."""
+    dims = len(shape) - 1
+    return nn.Sequential(
+        *_block(dims, shape[0], 16, 5, padding=0, pool=2),  # 28×28 → (16, 12, 12)
+        *_block(dims, 16, 32, 5, padding=0, pool=2),  # → (32, 4, 4)
+    )
+
+
+def alexnet(shape: Shape) -> nn.Sequential:
+    """AlexNet's five convolutions, for 32×32."""
+    dims = len(shape) - 1
+    return nn.Sequential(
+        *_block(dims, shape[0], 32, 5, padding=2, pool=2),  # (32, 16, 16)
+        *_block(dims, 32, 64, 5, padding=2, pool=2),  # (64, 8, 8)
+        *_block(dims, 64, 96, 3, padding=1, pool=1),
+        *_block(dims, 96, 96, 3, padding=1, pool=1),
+        *_block(dims, 96, 64, 3, padding=1, pool=2),  # (64, 4, 4)
+    )
+
+
+def vgg16(shape: Shape) -> nn.Sequential:
+    """VGG-16's thirteen convolutions at an eighth of the width, for 32×32 and more."""
+    dims = len(shape) - 1
+    widths = [(8, 2), (16, 2), (32, 3), (64, 3), (64, 3)]
+    layers: list[nn.Module] = []
+    c_in = shape[0]
+    for stage, (width, depth) in enumerate(widths):
+        for layer in range(depth):
+            last = layer == depth - 1 and stage < 4  # the last pool would leave 1×1
+            layers += _block(dims, c_in, width, 3, padding=1, pool=2 if last else 1)
+            c_in = width
+    return nn.Sequential(*layers)  # 32×32 → (64, 2, 2)
+
+
+def mlp(shape: Shape) -> nn.Sequential:
+    """For tables: batch norm puts numeric columns and one-hot groups on one scale."""
+    return nn.Sequential(
+        nn.BatchNorm1d(shape[0]),
+        nn.Linear(shape[0], 64),
+        nn.BatchNorm1d(64),
+        nn.ReLU(),
+        nn.Linear(64, 32),
+        nn.BatchNorm1d(32),
+        nn.ReLU(),
+    )
+
+
+ENCODERS: dict[str, Callable[[Shape], nn.Sequential]] = {
+    "lenet": lenet,
+    "alexnet": alexnet,
+    "vgg16": vgg16,
+    "mlp": mlp,
+}
+
+
+def default_encoder(kind: str, shape: Shape) -> str:
+    """The paper's choice of architecture by data (§3): LeNet for small records, AlexNet for 32×32 colour."""
+    if kind == "table":
+        return "mlp"
+    return "alexnet" if kind == "image" and shape[0] == 3 else "lenet"
+
+
+def output_shape(module: nn.Module, shape: Shape) -> Shape:
+    """The shape of one record after ``module``."""
+    was_training = module.training
+    module.eval()
+    with torch.no_grad():
+        out = module(torch.zeros(1, *shape))
+    module.train(was_training)
+    return tuple(out.shape[1:])
+
+
+def classifier(features: Shape, classes: int, hidden: int = 128) -> nn.Sequential:
+    """The MLP classifier C of the paper: features → class scores."""
+    size = torch.Size(features).numel()
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(size, hidden),
+        nn.BatchNorm1d(hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, classes),
+    )

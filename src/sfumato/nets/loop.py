@@ -1,0 +1,66 @@
+"""The few lines that every training loop here shares."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+
+def as_tensor(array: npt.NDArray[np.float32] | npt.NDArray[np.int64]) -> Tensor:
+    """A tensor that shares the array's memory; whoever asks for it only reads."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(array)
+
+
+def minibatches(n: int, batch: int, seed: int) -> Iterator[Tensor]:
+    """Row numbers of one epoch in a seeded order; a last batch too small for batch norm joins its neighbour."""
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+    parts = list(torch.split(order, batch))
+    if len(parts) > 1 and len(parts[-1]) < min(batch, 8):
+        parts[-2:] = [torch.cat(parts[-2:])]
+    yield from parts
+
+
+def forward_in_batches(module: nn.Module, x: Tensor, batch: int = 1024) -> Tensor:
+    """module(x) in evaluation mode, without gradients, a batch at a time."""
+    was_training = module.training
+    module.eval()
+    with torch.inference_mode():
+        out = [module(part) for part in torch.split(x, batch)]
+    module.train(was_training)
+    return torch.cat(out) if len(out) > 1 else out[0]
+
+
+def take_step(optimiser: torch.optim.Optimizer, objective: Tensor) -> None:
+    """Minimise ``objective`` by one step of the optimiser's own parameters; no other gradient is touched."""
+    parameters = optimiser.param_groups[0]["params"]
+    for parameter, gradient in zip(parameters, torch.autograd.grad(objective, parameters), strict=True):
+        parameter.grad = gradient
+    optimiser.step()
+
+
+def optimiser_state(optimisers: Mapping[str, torch.optim.Adam]) -> dict[str, Tensor]:
+    """The moments and step counts of Adam, as named tensors."""
+    return {
+        f"optimiser.{name}.{index}.{key}": value
+        for name, optimiser in optimisers.items()
+        for index, slots in optimiser.state_dict()["state"].items()
+        for key, value in slots.items()
+    }
+
+
+def load_optimiser_state(optimisers: Mapping[str, torch.optim.Adam], tensors: Mapping[str, Tensor]) -> None:
+    """The inverse of ``optimiser_state``."""
+    for name, optimiser in optimisers.items():
+        state: dict[int, dict[str, Tensor]] = {}
+        for key, value in tensors.items():
+            parts = key.split(".")
+            if parts[0] == "optimiser" and parts[1] == name:
+                state.setdefault(int(parts[2]), {})[parts[3]] = value
+        optimiser.load_state_dict({**optimiser.state_dict(), "state": state})

@@ -1,0 +1,96 @@
+"""A decoder stronger than the mirror: every number of the payload reaches every pixel, then residual blocks refine."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+Shape = tuple[int, ...]
+
+
+class _Residual(nn.Module):
+    """x + f(x), f two normalised convolutions (or linear layers for tables): same shape in and out."""
+
+    def __init__(self, dims: int, width: int) -> None:
+        super().__init__()
+        norm = nn.BatchNorm2d if dims == 2 else nn.BatchNorm1d
+
+        def layer() -> list[nn.Module]:
+            mix: nn.Module
+            if dims == 0:
+                mix = nn.Linear(width, width, bias=False)
+            else:
+                mix = (nn.Conv1d if dims == 1 else nn.Conv2d)(width, width, 3, padding=1, bias=False)
+            return [norm(width), nn.ReLU(), mix]
+
+        self.body = nn.Sequential(*layer(), *layer())
+
+    def forward(self, x: Tensor) -> Tensor:  # (B, C, …) → (B, C, …)
+        return x + self.body(x)  # type: ignore[no-any-return]
+
+
+class _Cleaner(nn.Module):
+    """For a payload shaped like the record: correct it by a small network that works at a quarter of the size."""
+
+    def __init__(self, record: Shape, width: int) -> None:
+        super().__init__()
+        dims = len(record) - 1
+        conv = nn.Conv1d if dims == 1 else nn.Conv2d
+        self.gain = nn.Parameter(torch.tensor(4.0))
+        self.bias = nn.Parameter(torch.tensor(-2.0))
+        self.fine = nn.Sequential(conv(record[0], width // 2, 3, padding=1), nn.ReLU())
+        self.coarse = nn.Sequential(
+            conv(width // 2, width, 4, stride=2, padding=1),
+            _Residual(dims, width),
+            _Residual(dims, width),
+            nn.Upsample(size=record[1:], mode="nearest"),
+            conv(width, width // 2, 1),
+        )
+        self.out = conv(width // 2, record[0], 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:  # (B, C, …) → (B, C, …)
+        fine = self.fine(x)  # (B, W/2, …)
+        return torch.sigmoid(self.gain * x + self.bias + self.out(fine + self.coarse(fine)))
+
+
+def residual_decoder(payload: Shape, record: Shape, width: int = 32) -> nn.Module:
+    """payload → record in [0, 1], for any two shapes.
+
+    Two doublings end at the record's size; the last one is a transposed convolution, because blocks at full
+    resolution cost six times as much and lowered the error on plain LeNet features by less than a fifth.
+    """
+    if len(record) == 1:
+        size = torch.Size(payload).numel()
+        hidden = 8 * width
+        return nn.Sequential(
+            nn.Flatten(),
+            nn.BatchNorm1d(size),
+            nn.Linear(size, hidden),
+            _Residual(0, hidden),
+            _Residual(0, hidden),
+            nn.Linear(hidden, record[0]),
+            nn.Sigmoid(),
+        )
+    if payload == record:
+        return _Cleaner(record, width)
+    dims = len(record) - 1
+    conv, norm = (nn.Conv1d, nn.BatchNorm1d) if dims == 1 else (nn.Conv2d, nn.BatchNorm2d)
+    half = tuple((side + 1) // 2 for side in record[1:])
+    quarter = tuple((side + 1) // 2 for side in half)
+    size = torch.Size(payload).numel()
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.BatchNorm1d(size),
+        nn.Linear(size, width * torch.Size(quarter).numel()),
+        nn.Unflatten(1, (width, *quarter)),  # (B, W, h/4, w/4)
+        _Residual(dims, width),
+        _Residual(dims, width),
+        nn.Upsample(size=half, mode="nearest"),
+        conv(width, width // 2, 3, padding=1),  # (B, W/2, h/2, w/2)
+        _Residual(dims, width // 2),
+        norm(width // 2),
+        nn.ReLU(),
+        nn.Upsample(size=record[1:], mode="nearest"),
+        conv(width // 2, record[0], 5, padding=2),  # (B, C, h, w)
+        nn.Sigmoid(),
+    )

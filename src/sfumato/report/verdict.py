@@ -1,0 +1,300 @@
+"""The verdict in plain words. It says what this suite of attacks did, never more than that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sfumato.core.score import Score
+from sfumato.report.collect import Group, Run
+from sfumato.report.words import count, interval, listed, measured, metric_name, number
+
+COMPARABLE = 0.01  # methods are compared where their accuracy is within one point of the best
+UNDEFENDED = "none"
+_VERBS = {
+    "reconstruction": "rebuilds records with",
+    "attribute": "reads the private label {target} with",
+    "reidentification": "links released records to known ones with",
+}
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Methods against one threat, best for the owner first."""
+
+    heading: str
+    items: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Plain text, not yet escaped: ``lead`` sentences, rankings, and warnings that must not be overlooked."""
+
+    lead: tuple[str, ...]
+    rankings: tuple[Ranking, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """All of it in one string."""
+        parts = [*self.lead]
+        for ranking in self.rankings:
+            parts += [ranking.heading, *ranking.items, *ranking.notes]
+        return " ".join([*parts, *self.warnings])
+
+
+def verdict(group: Group) -> Verdict:
+    """The verdict on one run, or on several that may be compared."""
+    if len(group.runs) == 1:
+        return _one(group.runs[0])
+    return _several(group)
+
+
+def wins(score: Score) -> bool | None:
+    """Whether the attack beats its baseline where there is no defence; None if that was not measured."""
+    if score.baseline is None or score.control is None:
+        return None
+    return _worse(score.control, score.baseline, score)
+
+
+def trust_warnings(runs: Iterable[Run]) -> tuple[str, ...]:
+    """What must be said about attacks that do not win even where nothing is defended."""
+    primary: dict[str, list[Score]] = {}
+    for run in runs:
+        for score in run.attacks:
+            if score.primary:
+                key = score.threat if score.target is None else f"{score.threat} of {score.target}"
+                primary.setdefault(key, []).append(score)
+    warnings = []
+    for key, scores in primary.items():
+        won = {s.attack for s in scores if wins(s)}
+        lost = {s.attack for s in scores if wins(s) is False} - won
+        if lost and not won:
+            warnings.append(
+                f"The analysis of {key} cannot be trusted: even where nothing is defended, no attack of this suite "
+                f"beats a guesser who sees nothing ({listed(sorted(lost))})."
+            )
+        elif lost:
+            verb = "does" if len(lost) == 1 else "do"
+            warnings.append(
+                f"{key.capitalize()}: {listed(sorted(lost))} {verb} not beat the guesser where nothing is defended; "
+                "a good figure against it says nothing."
+            )
+        elif not won:
+            warnings.append(
+                f"The analysis of {key} has no undefended control: "
+                "it was not shown that these attacks can win at all."
+            )
+    return tuple(warnings)
+
+
+def threat_sentences(run: Run, key: str) -> list[str]:
+    """What the best attack on one threat got, beside what a guesser and an undefended release give."""
+    score = run.worst[key]
+    peers = {s.attack for s in run.attacks if s.primary and (s.threat, s.target) == (score.threat, score.target)}
+    verb = _VERBS.get(score.threat, "reaches").format(target=score.target or "")
+    who = f"best of {len(peers)} {score.threat} attacks" if len(peers) > 1 else f"only {score.threat} attack"
+    sentence = f"The {who} ({score.attack}) {verb} {_value(score)}"
+    return [f"{sentence}; {_reference(score)}.", _reading(score)]
+
+
+def _one(run: Run) -> Verdict:
+    use = run.use
+    lead = [f"Released: {run.mechanism} output for {run.data} records."]
+    if use is not None:
+        lead[0] = (
+            f"Released: {run.mechanism} output for {run.data} records, audited on {count(use.n, 'record')}."
+        )
+        lead += _uses(run)
+    for key in sorted(run.worst, key=lambda k: (k.partition(":")[0] != "reconstruction", k)):
+        lead += threat_sentences(run, key)
+    if not run.worst:
+        lead.append("No attack was run: nothing is known about what leaks.")
+    lead.append(_guarantee([run]))
+    return Verdict(lead=tuple(lead), warnings=trust_warnings([run]))
+
+
+def _uses(run: Run) -> list[str]:
+    """One sentence for each utility label."""
+    by_label: dict[str, Score] = {}
+    for score in run.utility:
+        label = score.target or (run.labels[0] if run.labels else "the label")
+        if score.primary and (label not in by_label or score.value > by_label[label].value):
+            by_label[label] = score
+    return [
+        f"Others read {label} with {measured(score)} {metric_name(score.metric)}"
+        + (f" (majority guess {number(score.baseline, score.metric)})." if score.baseline is not None else ".")
+        for label, score in by_label.items()
+    ]
+
+
+def _several(group: Group) -> Verdict:
+    methods = group.methods
+    defended = [run for run in group.runs if run.mechanism != UNDEFENDED and run.use] or [
+        run for run in group.runs if run.use
+    ]
+    names = listed(list(methods))
+    lead = [f"Compared on {group.data}: {names}, {count(len(group.runs), 'run')} in all."]
+    if not defended:
+        lead.append("No utility was measured, so the methods cannot be compared at equal use.")
+        return Verdict((*lead, _guarantee(group.runs)), warnings=trust_warnings(group.runs))
+    best = max(defended, key=lambda run: _use(run).value)
+    use = _use(best)
+    label = best.labels[0] if best.labels else "the label"
+    lead.append(
+        f"The best {metric_name(use.metric)} for {label} behind a defence is {measured(use)} ({best.title})"
+        + (f"; majority guess {number(use.baseline, use.metric)}." if use.baseline is not None else ".")
+    )
+    rankings = tuple(_ranking(group, defended, key) for key in group.threats)
+    if not rankings:
+        lead.append("No attack was run: nothing is known about what leaks.")
+    return Verdict((*lead, _guarantee(group.runs)), rankings, trust_warnings(group.runs))
+
+
+def _ranking(group: Group, defended: Sequence[Run], key: str) -> Ranking:
+    """Each method's best run for the owner, among those within one point of the best accuracy."""
+    measured_runs = [run for run in defended if key in run.worst]
+    floor = max((_use(run).value for run in measured_runs), default=0.0) - COMPARABLE
+    chosen = []
+    for method in dict.fromkeys(run.mechanism for run in measured_runs):
+        near = [r for r in measured_runs if r.mechanism == method and _use(r).value >= floor - 1e-9]
+        if near:
+            chosen.append(max(near, key=lambda run: _owner_gain(run.worst[key])))
+    chosen.sort(key=lambda run: _owner_gain(run.worst[key]), reverse=True)
+    items = [_item(run, chosen[i + 1] if i + 1 < len(chosen) else None, key) for i, run in enumerate(chosen)]
+    notes = [_references(chosen, key)]
+    notes += _left_out(measured_runs, chosen)
+    notes += _ran_against_dnn(measured_runs, chosen, key)
+    if chosen:
+        notes.append(_reading(chosen[0].worst[key], who=chosen[0].title))
+    if any(len(group.of(run.mechanism)) > 1 for run in chosen):
+        notes.append("Each method's setting was picked on the same records that it is reported on.")
+    threat, _, target = key.partition(":")
+    what = f"{threat} of {target}" if target else threat
+    heading = f"Within one point of the best accuracy, by what the best attack on {what} still gets, "
+    return Ranking(f"{heading}best for the owner first:", tuple(items), tuple(notes))
+
+
+def _item(run: Run, following: Run | None, key: str) -> str:
+    score, use = run.worst[key], _use(run)
+    text = f"{run.title}: {_value(score)} by {score.attack}, at {metric_name(use.metric)} {measured(use)}."
+    if following is not None and _overlap(score, following.worst[key]):
+        text += f" Its interval overlaps that of {following.mechanism}: the order of these two is not settled."
+    return text
+
+
+def _references(runs: Sequence[Run], key: str) -> str:
+    """Baseline and control over the ranked runs: one figure each, or their range."""
+    scores = [run.worst[key] for run in runs]
+    parts = []
+    for what, values in (
+        ("a guesser who sees nothing gets", [s.baseline for s in scores if s.baseline is not None]),
+        ("with no defence the same attacks get", [s.control for s in scores if s.control is not None]),
+    ):
+        if values:
+            low, high = (number(end, scores[0].metric) for end in (min(values), max(values)))
+            parts.append(f"{what} {low}" if low == high else f"{what} {low} to {high}")
+    text = "; ".join(parts) or "neither a baseline nor a control was measured"
+    return f"For scale: {text}."
+
+
+def _left_out(runs: Sequence[Run], chosen: Sequence[Run]) -> list[str]:
+    present = {run.mechanism for run in chosen}
+    reach: dict[str, Score] = {}
+    for run in runs:
+        if run.mechanism not in present:
+            use = _use(run)
+            if run.mechanism not in reach or use.value > reach[run.mechanism].value:
+                reach[run.mechanism] = use
+    if not reach:
+        return []
+    each = [f"{name} reaches {number(use.value, use.metric)} at most" for name, use in reach.items()]
+    return [f"Not comparable at this accuracy: {listed(each)}."]
+
+
+def _ran_against_dnn(runs: Sequence[Run], chosen: Sequence[Run], key: str) -> list[str]:
+    """The published claim that ran hides more than plain features, held against the fresh attacker."""
+    if not {"ran", "dnn"} <= {run.mechanism for run in runs}:
+        return []
+    picked = {run.mechanism: run.worst[key] for run in chosen}
+    if not {"ran", "dnn"} <= picked.keys():
+        return ["ran and dnn have no runs of comparable accuracy: nothing can be said about their order."]
+    ran, dnn = picked["ran"], picked["dnn"]
+    if not _worse(dnn.value, ran.value, ran):
+        return ["ran is not better than dnn under the fresh attacker at comparable accuracy."]
+    if _overlap(ran, dnn):
+        return ["ran is not shown to be better than dnn under the fresh attacker: their intervals overlap."]
+    return ["ran is better than dnn under the fresh attacker at comparable accuracy."]
+
+
+def _reference(score: Score) -> str:
+    parts = []
+    if score.baseline is not None:
+        parts.append(f"a guesser who sees nothing gets {number(score.baseline, score.metric)}")
+    if score.control is not None:
+        parts.append(f"with no defence the same attack gets {number(score.control, score.metric)}")
+    return ", ".join(parts) or "neither a baseline nor a control was measured"
+
+
+def _reading(score: Score, who: str | None = None) -> str:
+    """What the distance to baseline and control means, in words."""
+    of = f" against {who}" if who else ""
+    if score.baseline is None:
+        return f"Without a baseline the {score.threat} figure{of} cannot be read as a leak or as its absence."
+    if not _worse(_owner_end(score), score.baseline, score):
+        return (
+            f"No {score.threat} attack of this suite does measurably better{of} than a guesser who sees nothing; "
+            "other attacks may."
+        )
+    if score.control is not None and not _worse(score.control, _attacker_end(score), score):
+        return f"The release leaks{of} as much to {score.threat} as one with no defence, within the interval."
+    return f"The release leaks{of}: the attack does better than a guesser who sees nothing."
+
+
+def _guarantee(runs: Iterable[Run]) -> str:
+    kinds: dict[str, list[str]] = {}
+    for run in runs:
+        if run.mechanism not in kinds.setdefault(run.guarantee.kind, []):
+            kinds[run.guarantee.kind].append(run.mechanism)
+    if set(kinds) == {"empirical"}:
+        return "No formal guarantee is given: these figures are measurements, and no ε can be stated."
+    words = {
+        "dp": "differential privacy is proven for",
+        "anonymity": "anonymity holds under conditions for",
+        "empirical": "there is measurement only for",
+        "as-published": "an ε is published but NOT PROVEN for",
+    }
+    parts = [f"{words[kind]} {listed(names)}" for kind, names in kinds.items()]
+    return f"Guarantees: {'; '.join(parts)}."
+
+
+def _value(score: Score) -> str:
+    return f"{metric_name(score.metric)} {number(score.value, score.metric)} {interval(score)}"
+
+
+def _use(run: Run) -> Score:
+    assert run.use is not None  # callers keep only runs with a utility score
+    return run.use
+
+
+def _owner_gain(score: Score) -> float:
+    """Larger is better for the owner."""
+    return score.value if score.better_for_owner == "higher" else -score.value
+
+
+def _worse(a: float, b: float, like: Score) -> bool:
+    """Whether ``a`` is worse for the owner than ``b``."""
+    return a < b if like.better_for_owner == "higher" else a > b
+
+
+def _owner_end(score: Score) -> float:
+    """The end of the interval that is best for the owner."""
+    return score.ci[1] if score.better_for_owner == "higher" else score.ci[0]
+
+
+def _attacker_end(score: Score) -> float:
+    return score.ci[0] if score.better_for_owner == "higher" else score.ci[1]
+
+
+def _overlap(a: Score, b: Score) -> bool:
+    return a.ci[0] <= b.ci[1] and b.ci[0] <= a.ci[1]

@@ -15,15 +15,15 @@ _HOME = {
     "load_splits": "sfumato.data",
     "RAN": "sfumato.mechanisms.ran",
     "audit": "sfumato.auditing",
-    "sweep": "sfumato.auditing",
+    "sweep": "sfumato.workflow",
 }
 
 if TYPE_CHECKING:
     from sfumato.auditing import audit as audit
-    from sfumato.auditing import sweep as sweep
     from sfumato.data import load as load
     from sfumato.data import load_splits as load_splits
     from sfumato.mechanisms.ran import RAN as RAN
+    from sfumato.workflow import sweep as sweep
 
 __all__ = ["RAN", "__version__", "audit", "load", "load_splits", "sweep"]
 

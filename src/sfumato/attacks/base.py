@@ -205,9 +205,9 @@ def measure_classification(
     low, high = accuracy.ci
     n = len(truth)
 
-    def resampled(metric: Any) -> Interval:
-        return bootstrap(lambda rows: metric(truth[rows], scores[rows]), n, data.ids, resamples=100)
-
+    balanced = metrics.balanced_accuracy_statistic(truth, scores)
+    area = metrics.auroc_statistic(truth, scores)
+    every = np.ones(n)
     return [
         accuracy,
         Measured(
@@ -218,14 +218,8 @@ def measure_classification(
             (-1.0, 1.0),
             primary=better_for_owner == "lower",
         ),
-        Measured(
-            "balanced-accuracy",
-            better_for_owner,
-            metrics.balanced_accuracy(truth, scores),
-            resampled(metrics.balanced_accuracy),
-            (0.0, 1.0),
-        ),
-        Measured("auroc", better_for_owner, metrics.auroc(truth, scores), resampled(metrics.auroc), (0.0, 1.0)),
+        Measured("balanced-accuracy", better_for_owner, balanced(every), bootstrap(balanced, n, data.ids), (0.0, 1.0)),
+        Measured("auroc", better_for_owner, area(every), bootstrap(area, n, data.ids, resamples=200), (0.0, 1.0)),
     ]
 
 

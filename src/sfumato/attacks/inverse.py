@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import Literal
 
 import torch
@@ -11,13 +12,16 @@ from torch.nn import functional as F
 
 from sfumato.attacks.base import ReconstructionAttack
 from sfumato.core.dataset import FloatArray
-from sfumato.core.knowledge import Knowledge
+from sfumato.core.knowledge import Knowledge, Query
 from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
 from sfumato.nets.encoders import output_shape
 from sfumato.nets.loop import as_tensor, forward_in_batches, minibatches
 from sfumato.nets.mirror import NotAChain, mirror
 from sfumato.nets.residual import residual_decoder
+
+_FEWEST_STEPS = 500
+"""An attacker with few records passes over them more often: 40 steps would measure its haste, not the defence."""
 
 
 class InverseNetwork(ReconstructionAttack):
@@ -42,7 +46,7 @@ class InverseNetwork(ReconstructionAttack):
         self.batch = batch
         self.rate = rate
         self.width = width
-        self._trained: tuple[Knowledge, nn.Module] | None = None
+        self._trained: tuple[Query, nn.Module] | None = None
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -63,9 +67,10 @@ class InverseNetwork(ReconstructionAttack):
         return forward_in_batches(self.train(knowledge), as_tensor(release.payload)).numpy()
 
     def train(self, knowledge: Knowledge) -> nn.Module:
-        """The decoder for this knowledge; trained once, also for the attacks that build on it."""
-        if self._trained is None or self._trained[0] is not knowledge:
-            self._trained = (knowledge, self._train(knowledge))
+        """The decoder for this pipeline; trained once, also for the attacks that build on it."""
+        assert knowledge.query is not None  # obstacle() has seen to it
+        if self._trained is None or self._trained[0] is not knowledge.query:
+            self._trained = (knowledge.query, self._train(knowledge))
         return self._trained[1]
 
     def _train(self, knowledge: Knowledge) -> nn.Module:
@@ -81,11 +86,13 @@ class InverseNetwork(ReconstructionAttack):
 
         torch.manual_seed(seed)
         network = self._network(knowledge, tuple(payload.shape[1:]))
-        steps = self.epochs * (len(x_fit) // self.batch + 1)
+        in_epoch = len(x_fit) // self.batch + 1
+        epochs = max(self.epochs, math.ceil(_FEWEST_STEPS / in_epoch))
         optimiser = torch.optim.Adam(network.parameters())
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=self.rate, total_steps=steps)
-        best, kept = float("inf"), copy.deepcopy(network.state_dict())
-        for epoch in range(self.epochs):
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=self.rate, total_steps=epochs * in_epoch)
+        best = F.mse_loss(forward_in_batches(network, payload_val), target_val).item()
+        kept = copy.deepcopy(network.state_dict())
+        for epoch in range(epochs):
             if epoch > 0 and knowledge.randomised:
                 payload = as_tensor(knowledge.query(x_fit))
             network.train()

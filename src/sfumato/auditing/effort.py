@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sfumato.core.errors import unknown
+
 
 @dataclass(frozen=True)
 class Effort:
@@ -18,3 +20,12 @@ class Effort:
 SMOKE = Effort(attack_epochs=2, attack_width=16, task_epochs=2, candidates=100)
 CPU = Effort()
 FULL = Effort(attack_epochs=30, attack_width=64, task_epochs=10)
+
+_NAMED = {"smoke": SMOKE, "cpu": CPU, "full": FULL}
+
+
+def effort_named(name: str) -> Effort:
+    """The effort of that name."""
+    if name not in _NAMED:
+        raise unknown("effort", name, _NAMED)
+    return _NAMED[name]

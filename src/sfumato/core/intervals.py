@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.metrics import Values
+from sfumato.core.metrics import Statistic, Values
 
 Interval = tuple[float, float]
 _Z = 1.959963984540054
@@ -25,43 +24,25 @@ def wilson(successes: float, n: int) -> Interval:
     return (max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half)))
 
 
-def mean_interval(values: Values, subjects: npt.NDArray[Any] | None = None, *, resamples: int = 1000) -> Interval:
-    """The interval of a mean: Wilson for independent yes/no values, else the percentile bootstrap."""
-    groups = _groups(subjects, len(values))
-    if groups is None and np.isin(values, (0.0, 1.0)).all():
+def mean_interval(values: Values, subjects: npt.NDArray[Any] | None = None) -> Interval:
+    """The interval of a mean: Wilson for independent yes/no values, else the bootstrap."""
+    if _groups(subjects, len(values)) is None and np.isin(values, (0.0, 1.0)).all():
         return wilson(float(values.sum()), len(values))
-    if groups is None:
-        sums, sizes = values, np.ones(len(values))
-    else:
-        sums, sizes = np.bincount(groups, values), np.bincount(groups, np.ones(len(values)))
-    rng = np.random.default_rng(0)
-    n = len(sums)
-    means = np.empty(resamples)
-    for i in range(resamples):
-        weights = np.bincount(rng.integers(0, n, n), minlength=n)
-        means[i] = (weights @ sums) / (weights @ sizes)
-    return _percentiles(means, float(values.mean()))
+    return bootstrap(lambda weights: float(weights @ values / weights.sum()), len(values), subjects)
 
 
 def bootstrap(
-    statistic: Callable[[npt.NDArray[np.intp]], float],
-    n: int,
-    subjects: npt.NDArray[Any] | None = None,
-    *,
-    resamples: int = 200,
+    statistic: Statistic, n: int, subjects: npt.NDArray[Any] | None = None, *, resamples: int = 400
 ) -> Interval:
-    """The percentile bootstrap of any statistic of the rows it is given."""
+    """The percentile bootstrap of a statistic of the records' weights; subjects are drawn, not records."""
     rng = np.random.default_rng(0)
     groups = _groups(subjects, n)
-    members = None if groups is None else [np.flatnonzero(groups == g) for g in range(groups.max() + 1)]
+    drawn = n if groups is None else int(groups.max()) + 1
     draws = []
     for _ in range(resamples):
-        if members is None:
-            rows = rng.integers(0, n, n)
-        else:
-            rows = np.concatenate([members[g] for g in rng.integers(0, len(members), len(members))])
-        draws.append(statistic(rows))
-    return _percentiles(np.array(draws), statistic(np.arange(n)))
+        counts = np.bincount(rng.integers(0, drawn, drawn), minlength=drawn).astype(np.float64)
+        draws.append(statistic(counts if groups is None else counts[groups]))
+    return _percentiles(np.array(draws), statistic(np.ones(n)))
 
 
 def _groups(subjects: npt.NDArray[Any] | None, n: int) -> npt.NDArray[np.intp] | None:

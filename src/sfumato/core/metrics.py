@@ -5,6 +5,8 @@ Records and guesses are arrays (N, …) in [0, 1]; class scores are (N, classes)
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -61,29 +63,42 @@ def correct(truth: IntArray, scores: FloatArray) -> Values:
     return np.asarray(scores.argmax(axis=1) == truth, dtype=np.float64)
 
 
-def balanced_accuracy(truth: IntArray, scores: FloatArray) -> float:
-    """The mean over classes of the share of that class's records that were recognised, in [0, 1]."""
+Statistic = Callable[[Values], float]
+"""A metric as a function of the records' weights, so that a bootstrap only has to count."""
+
+
+def balanced_accuracy_statistic(truth: IntArray, scores: FloatArray) -> Statistic:
+    """The mean over the classes that occur of the share of their records that were recognised, in [0, 1]."""
     right = correct(truth, scores)
-    return float(np.mean([right[truth == code].mean() for code in np.unique(truth)]))
+
+    def statistic(weights: Values) -> float:
+        sizes = np.bincount(truth, weights)
+        hits = np.bincount(truth, weights * right)
+        return float((hits[sizes > 0] / sizes[sizes > 0]).mean())
+
+    return statistic
 
 
-def auroc(truth: IntArray, scores: FloatArray) -> float:
+def auroc_statistic(truth: IntArray, scores: FloatArray) -> Statistic:
     """Area under the ROC curve in [0, 1], one class against the rest, averaged over the classes that occur.
 
     A class's area is the chance that a record of the class scores above one that is not, ties counting half
     (Mann–Whitney). 0.5 is a guess.
     """
-    from scipy.stats import rankdata
+    levels = {code: np.unique(scores[:, code], return_inverse=True)[1] for code in np.unique(truth)}
 
-    areas = []
-    for code in np.unique(truth):
-        positive = truth == code
-        n_pos, n_neg = int(positive.sum()), int((~positive).sum())
-        if n_neg == 0:
-            continue
-        ranks = rankdata(scores[:, code])
-        areas.append((ranks[positive].sum() - n_pos * (n_pos + 1) / 2) / (n_pos * n_neg))
-    return float(np.mean(areas)) if areas else 0.5
+    def statistic(weights: Values) -> float:
+        areas = []
+        for code, level in levels.items():
+            positive = np.bincount(level, weights * (truth == code))
+            negative = np.bincount(level, weights * (truth != code))
+            pairs = positive.sum() * negative.sum()
+            if pairs > 0:
+                below = np.cumsum(negative) - negative
+                areas.append(float(positive @ (below + 0.5 * negative) / pairs))
+        return float(np.mean(areas)) if areas else 0.5
+
+    return statistic
 
 
 def _flat(values: FloatArray) -> FloatArray:

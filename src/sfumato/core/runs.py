@@ -91,16 +91,13 @@ class RunFolder:
         run = cls(path)
         if (path / "config.toml").exists():
             if not resume:
-                raise DataError(
-                    f"{path} already holds a run: choose another --out, or --resume to go on with that one."
-                )
+                cls.refuse_used(path)
             theirs = run.config()
             if theirs != _toml_like(config):
                 changed = ", ".join(_differences(theirs, _toml_like(config)))
                 raise DataError(f"{path} was started with another configuration ({changed}): choose another --out.")
             return run
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise DataError(f"{path} exists and is not a run folder: choose another --out.")
+        cls.refuse_used(path)
         try:
             (path / "checkpoint").mkdir(parents=True, exist_ok=True)
             run.write_json("status.json", {"state": "running"})
@@ -112,6 +109,19 @@ class RunFolder:
         except OSError as error:
             raise DataError(f"cannot write to {path} ({error.strerror}): choose another --out.") from None
         return run
+
+    @staticmethod
+    def refuse_used(path: Path) -> None:
+        """Raise if ``path`` holds anything."""
+        if (path / "config.toml").exists():
+            raise DataError(f"{path} already holds a run: choose another --out, or --resume to go on with that one.")
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise DataError(f"{path} is already used for something else: choose another --out.")
+
+    @staticmethod
+    def differs(a: Any, b: Any) -> bool:
+        """Whether two configurations differ once written down."""
+        return bool(_toml_like(a) != _toml_like(b))
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sfumato.data.splits import split as split
     from sfumato.data.streaming import stream as stream
     from sfumato.data.summary import describe as describe
+    from sfumato.data.summary import listing as listing
     from sfumato.data.tables import decode_table as decode_table
 
 _HOME = {
@@ -22,6 +23,7 @@ _HOME = {
     "check": "checks",
     "decode_table": "tables",
     "describe": "summary",
+    "listing": "summary",
     "load": "loading",
     "load_splits": "splits",
     "split": "splits",
@@ -29,7 +31,7 @@ _HOME = {
 }
 
 __all__ = [
-    "REGISTRY", "Entry", "Problem", "check", "decode_table", "describe", "entry", "load", "load_splits",
+    "REGISTRY", "Entry", "Problem", "check", "decode_table", "describe", "entry", "listing", "load", "load_splits",
     "names", "split", "stream",
 ]  # fmt: skip
 

@@ -35,9 +35,7 @@ def first_null(array: Any) -> int | None:
     return int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
 
 
-def dense(
-    array: Any, file: str, column: str, first_row: int, cell_shape: tuple[int, ...] | None = None
-) -> AnyArray:
+def dense(array: Any, file: str, column: str, first_row: int, cell_shape: tuple[int, ...] | None = None) -> AnyArray:
     """List cells of equal length as an array ``(rows, *cell)``; ragged or missing cells are faults."""
     import pyarrow.types as pt
 

@@ -80,7 +80,5 @@ def _analysis(frame: AudioFrame) -> tuple[Samples, Samples]:
     top = 2595 * np.log10(1 + frame.rate / 2 / 700)
     edges = 700 * (10 ** (np.linspace(0, top, frame.mels + 2) / 2595) - 1)
     low, middle, high = edges[:-2, None], edges[1:-1, None], edges[2:, None]
-    filters = np.clip(
-        np.minimum((frequencies - low) / (middle - low), (high - frequencies) / (high - middle)), 0, None
-    )
+    filters = np.clip(np.minimum((frequencies - low) / (middle - low), (high - frequencies) / (high - middle)), 0, None)
     return window, filters

@@ -106,9 +106,7 @@ class _Checker:
                 kept[role] = None
                 continue
             specs = as_names(names)
-            kept[role] = tuple(
-                s for s in specs if self._known(s, parse(s, columns, aliases).column, tuple(aliases))
-            )
+            kept[role] = tuple(s for s in specs if self._known(s, parse(s, columns, aliases).column, tuple(aliases)))
         if x is not None:
             names = as_names(x)
             if len(names) > 1:
@@ -127,9 +125,7 @@ class _Checker:
         if column in self._source.columns:
             return True
         near = difflib.get_close_matches(column, [*self._source.columns, *further], n=1, cutoff=0.5)
-        hint = (
-            f"did you mean '{near[0]}'?" if near else f"the file has {', '.join(self._source.columns[:12])}"
-        )
+        hint = f"did you mean '{near[0]}'?" if near else f"the file has {', '.join(self._source.columns[:12])}"
         self._say(
             "error",
             f"no column '{column}'" + (f" (for '{spec}')" if spec != column else ""),
@@ -155,9 +151,7 @@ class _Checker:
             for first_row, batch in source.batches(roles.columns(), CHECK_ROWS):
                 rows += batch.num_rows
                 records.add(first_row, batch)
-                values = [
-                    labels[label.name].add(first_row, batch.column(label.column)) for label in roles.labels
-                ]
+                values = [labels[label.name].add(first_row, batch.column(label.column)) for label in roles.labels]
                 if all(one is not None for one in values):
                     pairs.update(zip(*[one for one in values if one is not None], strict=True))
                 if roles.id:
@@ -388,9 +382,7 @@ class _Records:
         for row, what in self._bad:
             reasons.setdefault(what.split(": ", 1)[-1].split(";", 1)[0].rstrip("."), []).append(row)
         for what, rows in reasons.items():
-            shown = ", ".join(str(row) for row in rows[:SHOWN_ROWS]) + (
-                ", …" if len(rows) > SHOWN_ROWS else ""
-            )
+            shown = ", ".join(str(row) for row in rows[:SHOWN_ROWS]) + (", …" if len(rows) > SHOWN_ROWS else "")
             plural = f" ({len(rows)} records: rows {shown})" if len(rows) > 1 else ""
             yield ("error", what + plural, "replace them or remove the rows", column, rows[0])
         if self._not_finite:

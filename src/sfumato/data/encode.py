@@ -46,27 +46,21 @@ def encode_batch(
     )
 
 
-def encode_records(
-    source: Source, batch: Any, first_row: int, schema: Schema, side: int | None = None
-) -> FloatArray:
+def encode_records(source: Source, batch: Any, first_row: int, schema: Schema, side: int | None = None) -> FloatArray:
     """The records alone, float32 ``(rows, *shape)`` in [0, 1]."""
     column = schema.x_columns[0]
     array = batch.column(column)
     shape = source.cell_shapes.get(column)
     if schema.kind == "image":
         _expect(source, column, is_encoded(array.type) or is_list(array.type), "images")
-        return images.encode(
-            array, schema.shape, source.label, column, first_row, side=side, cell_shape=shape
-        )
+        return images.encode(array, schema.shape, source.label, column, first_row, side=side, cell_shape=shape)
     if schema.kind == "audio":
         _expect(source, column, is_encoded(array.type), "recordings")
         return _encode_audio(array, schema, source.label, column, first_row)
     if schema.kind == "signal":
         _expect(source, column, is_list(array.type), "signals")
         cells = dense(array, source.label, column, first_row, shape)
-        return signals.scale(
-            signals.as_windows(cells, schema.shape, source.label, column, first_row), schema.ranges
-        )
+        return signals.scale(signals.as_windows(cells, schema.shape, source.label, column, first_row), schema.ranges)
     if is_list(array.type):
         cells = dense(array, source.label, column, first_row, shape)
         check_finite(cells, source.label, column, first_row)

@@ -65,9 +65,7 @@ def parse(
     return Expression(name, spec)
 
 
-def _derived(
-    found: dict[str, str], name: str, columns: tuple[str, ...], aliases: Mapping[str, str]
-) -> Expression:
+def _derived(found: dict[str, str], name: str, columns: tuple[str, ...], aliases: Mapping[str, str]) -> Expression:
     column = found["column"].strip()
     if column not in columns and column in aliases:
         under = parse(aliases[column], columns)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from sfumato.core.errors import DataError
 
 
-def fault(
-    file: str, what: str, *, remedy: str = "", column: str | None = None, row: int | None = None
-) -> DataError:
+def fault(file: str, what: str, *, remedy: str = "", column: str | None = None, row: int | None = None) -> DataError:
     """The error for ``file``; rows are numbered from 0 as in the file, header not counted."""
     place = [file]
     if column is not None:

@@ -26,9 +26,7 @@ _ADULT_COLUMNS = (
     "relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country",
     "income",
 )  # fmt: skip
-_ADULT_NUMBERS = frozenset(
-    {"age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"}
-)
+_ADULT_NUMBERS = frozenset({"age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"})
 _HAR_CHANNELS = tuple(f"{what}_{axis}" for what in ("body_acc", "body_gyro", "total_acc") for axis in "xyz")
 _SPEAKER = re.compile(r"^\d_(?P<speaker>[A-Za-z]+)_\d+\.wav$")
 
@@ -44,15 +42,16 @@ class HubClient(Protocol):
 Download = Callable[[str], bytes]
 
 
+def at_hand(entry: Entry) -> dict[str, Path]:
+    """The Parquet files of a named set that are on this machine: the user's folder first, then the cache."""
+    own = os.environ.get(DATA_VARIABLE)
+    found = present(Path(own) / entry.name) if own else {}
+    return found or present(cache_folder() / entry.name)
+
+
 def local_parts(entry: Entry) -> dict[str, Path]:
     """The Parquet files of a named set, fetched on first use; the embedded set has none."""
-    own = os.environ.get(DATA_VARIABLE)
-    if own:
-        found = present(Path(own) / entry.name)
-        if found:
-            return found
-    cache = cache_folder() / entry.name
-    return present(cache) or fetch(entry, cache)
+    return at_hand(entry) or fetch(entry, cache_folder() / entry.name)
 
 
 def present(folder: Path) -> dict[str, Path]:
@@ -172,10 +171,7 @@ def _adult(archive: zipfile.ZipFile, part: str) -> Any:
     columns = dict(zip(_ADULT_COLUMNS, zip(*rows, strict=True), strict=True))
     columns["income"] = tuple(value.rstrip(".") for value in columns["income"])
     return pa.table(
-        {
-            name: [int(v) for v in values] if name in _ADULT_NUMBERS else values
-            for name, values in columns.items()
-        }
+        {name: [int(v) for v in values] if name in _ADULT_NUMBERS else values for name, values in columns.items()}
     )
 
 

@@ -25,9 +25,7 @@ class ParquetSource(Source):
             # Read ahead by pages, not by row groups: memory stays small however the file was written.
             self._file = pq.ParquetFile(path, pre_buffer=False, buffer_size=PARQUET_BUFFER_BYTES)
         except (pa.ArrowException, OSError) as error:
-            raise fault(
-                str(path), f"not a readable Parquet file ({_brief(error)})", remedy="write it again"
-            ) from error
+            raise fault(str(path), f"not a readable Parquet file ({_brief(error)})", remedy="write it again") from error
         schema = self._file.schema_arrow
         _check_names(str(path), schema.names)
         super().__init__(
@@ -43,9 +41,7 @@ class ParquetSource(Source):
 
         row = 0
         try:
-            for batch in self._file.iter_batches(
-                batch_size=batch_rows, columns=list(columns), use_threads=False
-            ):
+            for batch in self._file.iter_batches(batch_size=batch_rows, columns=list(columns), use_threads=False):
                 yield row, batch
                 row += batch.num_rows
         except (pa.ArrowException, OSError) as error:

@@ -10,9 +10,7 @@ from sfumato.data.faults import fault
 from sfumato.data.limits import MAX_CELL_BYTES
 from sfumato.data.sources import Batch, Source
 
-IMAGE_SUFFIXES = frozenset(
-    {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"}
-)
+IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm"})
 AUDIO_SUFFIXES = frozenset({".wav"})
 LABELS = "labels.csv"
 CLASS = "class"
@@ -37,9 +35,7 @@ class FolderSource(Source):
                 "holds no images or .wav files",
                 remedy="give a folder with one sub-folder per class",
             )
-        self._x = (
-            "audio" if all(Path(name).suffix.lower() in AUDIO_SUFFIXES for name in self._files) else "image"
-        )
+        self._x = "audio" if all(Path(name).suffix.lower() in AUDIO_SUFFIXES for name in self._files) else "image"
         if self._x in facts:
             raise fault(
                 str(path / LABELS),
@@ -49,9 +45,7 @@ class FolderSource(Source):
             )
         self._facts = pa.table({name: pa.array(values, pa.string()) for name, values in facts.items()})
         cell = pa.field(self._x, pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
-        super().__init__(
-            str(path), path.name, self._facts.schema.insert(0, cell), rows=len(self._files), untyped=True
-        )
+        super().__init__(str(path), path.name, self._facts.schema.insert(0, cell), rows=len(self._files), untyped=True)
 
     def _from_listing(self) -> dict[str, list[str]]:
         known = IMAGE_SUFFIXES | AUDIO_SUFFIXES
@@ -74,9 +68,7 @@ class FolderSource(Source):
 
         source = CsvSource(self._path / LABELS)
         if "file" not in source.columns:
-            raise fault(
-                source.label, "has no column 'file'", remedy="add one with each file's name inside the folder"
-            )
+            raise fault(source.label, "has no column 'file'", remedy="add one with each file's name inside the folder")
         table = pa.Table.from_batches(
             [batch for _, batch in source.batches(source.columns, 65536)], schema=source.schema
         )
@@ -125,8 +117,6 @@ class FolderSource(Source):
         for row in range(first, first + count):
             file = self._path / self._files[row]
             if file.stat().st_size > MAX_CELL_BYTES:
-                raise fault(
-                    str(file), f"is larger than {MAX_CELL_BYTES >> 20} MB", row=row, remedy="store it smaller"
-                )
+                raise fault(str(file), f"is larger than {MAX_CELL_BYTES >> 20} MB", row=row, remedy="store it smaller")
             cells.append({"bytes": file.read_bytes(), "path": self._files[row]})
         return pa.array(cells, self.schema.field(self._x).type)

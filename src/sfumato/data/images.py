@@ -24,9 +24,7 @@ def cell_bytes(cell: Any, file: str, column: str, row: int) -> bytes:
     if isinstance(value, dict):
         value = value.get("bytes")
     if not value:
-        raise fault(
-            file, "the record is missing", column=column, row=row, remedy="store the bytes or remove the row"
-        )
+        raise fault(file, "the record is missing", column=column, row=row, remedy="store the bytes or remove the row")
     if len(value) > MAX_CELL_BYTES:
         raise fault(
             file,
@@ -87,9 +85,7 @@ def decode(
     if side is not None and picture.size != (side, side):
         edge = min(picture.size)
         left, top = (picture.width - edge) // 2, (picture.height - edge) // 2
-        picture = picture.crop((left, top, left + edge, top + edge)).resize(
-            (side, side), Image.Resampling.LANCZOS
-        )
+        picture = picture.crop((left, top, left + edge, top + edge)).resize((side, side), Image.Resampling.LANCZOS)
     pixels = np.asarray(picture, dtype=np.uint8)
     return pixels[None] if pixels.ndim == 2 else np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
@@ -123,9 +119,7 @@ def encode(
     return np.multiply(out, np.float32(1 / 255), dtype=np.float32)
 
 
-def _pixels(
-    values: npt.NDArray[Any], shape: tuple[int, ...], file: str, column: str, first_row: int
-) -> FloatArray:
+def _pixels(values: npt.NDArray[Any], shape: tuple[int, ...], file: str, column: str, first_row: int) -> FloatArray:
     rows, cell = len(values), values.shape[1:]
     if cell == shape or (cell == shape[1:] and shape[0] == 1) or cell == (int(np.prod(shape)),):
         values = values.reshape(rows, *shape)

@@ -30,8 +30,7 @@ def infer(source: Source, roles: Roles, entry: Entry | None = None) -> Schema:
     schema = shape_of(source, roles, entry)
     declared = {**source.class_names, **(entry.classes if entry else {})}
     fits = {
-        label.name: ClassFit(label, _declared(source, label.column, declared), source.label)
-        for label in roles.labels
+        label.name: ClassFit(label, _declared(source, label.column, declared), source.label) for label in roles.labels
     }
     table = vector = ranges = None
     columns = {label.column for label in roles.labels}
@@ -117,9 +116,7 @@ def shape_of(source: Source, roles: Roles, entry: Entry | None = None) -> Schema
     return replace(empty, kind=kind, shape=shape)
 
 
-def _kind_of_cell(
-    cells: Any, given: tuple[int, ...] | None, file: str, column: str
-) -> tuple[Kind, tuple[int, ...]]:
+def _kind_of_cell(cells: Any, given: tuple[int, ...] | None, file: str, column: str) -> tuple[Kind, tuple[int, ...]]:
     """What a cell of numbers is: pixels if whole, else signals or a vector by the number of sides."""
     cell: tuple[int, ...] = cells.shape[1:]
     if given is not None:

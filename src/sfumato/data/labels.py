@@ -69,9 +69,7 @@ def is_unusable(arrow_type: Any) -> bool:
     return bool(pt.is_nested(arrow_type) or pt.is_binary(arrow_type) or pt.is_large_binary(arrow_type))
 
 
-def _answer(
-    expression: Expression, array: Any, text: Any, file: str, first_row: int
-) -> npt.NDArray[np.bool_]:
+def _answer(expression: Expression, array: Any, text: Any, file: str, first_row: int) -> npt.NDArray[np.bool_]:
     op = expression.op
     if op in ("in", "not in", "==", "!="):
         wanted = np.isin(np.array(text.to_pylist(), dtype=object).astype(str), expression.values)
@@ -123,9 +121,7 @@ class ClassFit:
         return self._declared or class_order(self._seen)
 
 
-def encode_labels(
-    expression: Expression, array: Any, classes: Sequence[str], file: str, first_row: int
-) -> IntArray:
+def encode_labels(expression: Expression, array: Any, classes: Sequence[str], file: str, first_row: int) -> IntArray:
     """The codes of a label; a class that training never had is a fault.
 
     Whole numbers stand for themselves if the class names are numbers, else for places in the list of names.

@@ -47,9 +47,7 @@ def load(
     """
     opened = open_data(source)
     if schema is not None and not (x is None and utility is None and private is None and id is None):
-        raise UsageError(
-            "x, utility, private and id come with the schema: give either the schema or the columns."
-        )
+        raise UsageError("x, utility, private and id come with the schema: give either the schema or the columns.")
     if schema is None:
         schema = schema_of(opened, x=x, utility=utility, private=private, id=id)
     return read(opened, opened.chosen(part), schema, required=require_labels, limit=limit, seed=seed)

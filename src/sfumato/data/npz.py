@@ -50,9 +50,7 @@ class NpzSource(Source):
         super().__init__(
             str(path),
             path.stem,
-            _arrow_schema(
-                {name: _to_arrow(np.empty((0, *m.shape[1:]), m.dtype)) for name, m in self._members.items()}
-            ),
+            _arrow_schema({name: _to_arrow(np.empty((0, *m.shape[1:]), m.dtype)) for name, m in self._members.items()}),
             rows=lengths.pop(),
             cell_shapes={name: m.shape[1:] for name, m in self._members.items() if len(m.shape) > 1},
         )
@@ -60,19 +58,13 @@ class NpzSource(Source):
     def _headers(self) -> list[_Member]:
         try:
             with zipfile.ZipFile(self._path) as archive:
-                found = [
-                    self._header(archive, info)
-                    for info in archive.infolist()
-                    if info.filename.endswith(".npy")
-                ]
+                found = [self._header(archive, info) for info in archive.infolist() if info.filename.endswith(".npy")]
         except (zipfile.BadZipFile, OSError) as error:
             raise fault(
                 str(self._path), f"not a readable .npz file ({error})", remedy="write it with numpy.savez"
             ) from error
         if not found:
-            raise fault(
-                str(self._path), "holds no arrays", remedy="write it with numpy.savez(path, x=..., label=...)"
-            )
+            raise fault(str(self._path), "holds no arrays", remedy="write it with numpy.savez(path, x=..., label=...)")
         return found
 
     def _header(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Member:
@@ -90,9 +82,7 @@ class NpzSource(Source):
         if not shape:
             raise fault(str(self._path), "is a single value", column=name, remedy="save one entry per record")
         if shape[0] > MAX_ROWS or math.prod(shape[1:]) > MAX_RECORD_NUMBERS:
-            raise fault(
-                str(self._path), f"has the absurd shape {shape}", column=name, remedy="save smaller records"
-            )
+            raise fault(str(self._path), f"has the absurd shape {shape}", column=name, remedy="save smaller records")
         if info.file_size - header_bytes != shape[0] * member.row_bytes:
             raise fault(
                 str(self._path),
@@ -110,9 +100,7 @@ class NpzSource(Source):
             streams = [archive.open(f"{member.name}.npy") for member in members]
             for member, stream in zip(members, streams, strict=True):
                 _read_header(stream, self.label, member.name)
-            whole = [
-                self._whole(m, s) if m.by_column else None for m, s in zip(members, streams, strict=True)
-            ]
+            whole = [self._whole(m, s) if m.by_column else None for m, s in zip(members, streams, strict=True)]
             for first in range(0, self.rows or 0, batch_rows):
                 count = min(batch_rows, (self.rows or 0) - first)
                 arrays = [
@@ -140,9 +128,7 @@ class NpzSource(Source):
         return np.ascontiguousarray(flat.reshape(member.shape, order="F"))
 
 
-def _read_header(
-    stream: IO[bytes], label: str, name: str
-) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+def _read_header(stream: IO[bytes], label: str, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
     """Shape, column order, dtype and the header's own length; leaves the stream at the first value."""
     try:
         version = np.lib.format.read_magic(stream)

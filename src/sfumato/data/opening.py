@@ -42,8 +42,7 @@ class Opened:
             if part not in ("train", "test"):
                 raise unknown("part", part, ("all", "train", "test"))
             raise UsageError(
-                f"'{self.name}' has no part '{part}': use part='all', or a folder with train.parquet "
-                "and test.parquet."
+                f"'{self.name}' has no part '{part}': use part='all', or a folder with train.parquet and test.parquet."
             )
         return [self.parts[part]]
 
@@ -98,6 +97,4 @@ def _embedded_digits() -> MemorySource:
 
     pixels, labels = mnist_data()
     cells = pa.FixedSizeListArray.from_arrays(pa.array(pixels.astype(np.uint8).ravel()), pixels.shape[1])
-    return MemorySource(
-        "digits", "digits", pa.table({"image": cells, "label": pa.array(labels.astype(np.int64))})
-    )
+    return MemorySource("digits", "digits", pa.table({"image": cells, "label": pa.array(labels.astype(np.int64))}))

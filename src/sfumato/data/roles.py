@@ -63,10 +63,7 @@ def resolve(
         private = entry.private if entry else ()
     if id is None and entry is not None and entry.id in source.columns:
         id = entry.id
-    labels = [
-        tuple(parse(spec, source.columns, aliases) for spec in as_names(specs))
-        for specs in (utility, private)
-    ]
+    labels = [tuple(parse(spec, source.columns, aliases) for spec in as_names(specs)) for specs in (utility, private)]
     _check_labels(source, labels[0] + labels[1], aliases)
     if id is not None and id not in source.columns:
         raise unknown(f"id column of {source.label}", id, source.columns)
@@ -122,9 +119,7 @@ def _check_labels(source: Source, labels: Sequence[Expression], aliases: Mapping
         if label.column not in source.columns:
             raise unknown(f"label column of {source.label}", label.column, (*source.columns, *aliases))
         if label.name in seen:
-            raise UsageError(
-                f"label '{label.name}' is named twice: give each label once, as utility or as private."
-            )
+            raise UsageError(f"label '{label.name}' is named twice: give each label once, as utility or as private.")
         seen.add(label.name)
 
 
@@ -143,9 +138,7 @@ def _records(
         if name not in source.columns:
             raise unknown(f"column of {source.label}", name, source.columns)
         if name in taken:
-            raise UsageError(
-                f"column '{name}' is a label or the id, so it cannot be part of x: leave it out of one."
-            )
+            raise UsageError(f"column '{name}' is a label or the id, so it cannot be part of x: leave it out of one.")
     whole = [name for name in wanted if _is_whole_record(source, name)]
     if whole and len(wanted) > 1:
         raise UsageError(f"column '{whole[0]}' is a record in itself: give it alone as x.")
@@ -156,9 +149,7 @@ def _default_records(source: Source, taken: set[str]) -> tuple[str, ...]:
     free = [name for name in source.columns if name not in taken]
     whole = [name for name in free if _is_whole_record(source, name)]
     if len(whole) > 1 and "x" not in whole:
-        raise UsageError(
-            f"{source.label} has several record columns ({', '.join(whole)}): choose one with x=."
-        )
+        raise UsageError(f"{source.label} has several record columns ({', '.join(whole)}): choose one with x=.")
     if whole:
         return ("x",) if "x" in whole else (whole[0],)
     if not free:

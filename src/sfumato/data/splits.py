@@ -59,10 +59,7 @@ def load_splits(
         data = read(opened, opened.chosen("all"), schema, required=True, limit=limit, seed=seed)
         return split(data, seed=seed, shares=shares or SHARES)
     rows = {part: one.rows or 0 for part, one in opened.parts.items()}
-    limits = {
-        part: None if limit is None else max(1, round(limit * rows[part] / sum(rows.values())))
-        for part in rows
-    }
+    limits = {part: None if limit is None else max(1, round(limit * rows[part] / sum(rows.values()))) for part in rows}
     train, test = (
         read(opened, opened.chosen(part), schema, required=True, limit=limits[part], seed=seed)
         for part in ("train", "test")
@@ -75,28 +72,20 @@ def load_splits(
 
 
 def _check_shares(shares: Sequence[float]) -> None:
-    if (
-        len(shares) != 3
-        or not all(share > 0 for share in shares)
-        or not math.isclose(sum(shares), 1, abs_tol=1e-6)
-    ):
+    if len(shares) != 3 or not all(share > 0 for share in shares) or not math.isclose(sum(shares), 1, abs_tol=1e-6):
         raise UsageError(f"shares must be three positive numbers that add up to 1, got {tuple(shares)}.")
 
 
 def _cut(data: Dataset, shares: Sequence[float], seed: int) -> list[npt.NDArray[np.intp]]:
     _, group, sizes = np.unique(data.ids, return_inverse=True, return_counts=True)
     if len(sizes) < len(shares):
-        raise DataError(
-            f"{data.name}: {len(sizes)} subjects are too few for {len(shares)} splits; give more records."
-        )
+        raise DataError(f"{data.name}: {len(sizes)} subjects are too few for {len(shares)} splits; give more records.")
     rng = np.random.default_rng(seed)
     if (sizes == 1).all():
         codes = next(iter(data.utility.values()), np.zeros(len(data), dtype=np.int64))
         place = _by_record(codes, shares, rng)
     else:
-        place = _by_group(_class_counts(data, group, len(sizes)), sizes.astype(np.float64), shares, rng)[
-            group
-        ]
+        place = _by_group(_class_counts(data, group, len(sizes)), sizes.astype(np.float64), shares, rng)[group]
     return [np.flatnonzero(place == which) for which in range(len(shares))]
 
 

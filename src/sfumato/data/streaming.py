@@ -12,9 +12,7 @@ from sfumato.data.opening import SourceName, open_data
 from sfumato.data.roles import of_schema
 
 
-def stream(
-    source: SourceName, schema: Schema, *, batch_rows: int = 4096, labels: bool = False
-) -> Iterator[Dataset]:
+def stream(source: SourceName, schema: Schema, *, batch_rows: int = 4096, labels: bool = False) -> Iterator[Dataset]:
     """The records in file order, at most ``batch_rows`` at a time, encoded by ``schema``.
 
     Only the current batch is in memory. With ``labels`` the file must have every label of the schema;
@@ -25,8 +23,7 @@ def stream(
     opened = open_data(source)
     side = opened.entry.side if opened.entry else None
     plans = [
-        (one, of_schema(one, schema, opened.entry, labels=labels, required=labels))
-        for one in opened.parts.values()
+        (one, of_schema(one, schema, opened.entry, labels=labels, required=labels)) for one in opened.parts.values()
     ]
 
     def batches() -> Iterator[Dataset]:

@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sfumato.core.dataset import Dataset
+from sfumato.data.registry import REGISTRY, Embedded
+
+
+def listing() -> list[dict[str, Any]]:
+    """The named data sets as plain JSON values, with where each would be read from."""
+    from sfumato.data.fetch import at_hand
+
+    return [
+        {
+            "name": entry.name,
+            "title": entry.title,
+            "kind": entry.kind,
+            "size": sum(entry.rows),
+            "utility": ", ".join(entry.utility),
+            "private": ", ".join(entry.private),
+            "where": "embedded" if isinstance(entry.source, Embedded) else _where(at_hand(entry)),
+            "source": str(entry.source),
+            "licence": entry.licence,
+        }
+        for entry in REGISTRY.values()
+    ]
+
+
+def _where(parts: dict[str, Path]) -> str:
+    return str(next(iter(parts.values())).parent) if parts else "to download"
 
 
 def describe(dataset: Dataset) -> dict[str, Any]:

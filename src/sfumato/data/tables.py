@@ -170,14 +170,10 @@ class TableFit:
 
     def _column(self, name: str, seen: _Seen) -> Column:
         if not seen.numeric:
-            return Column(
-                name, "categorical", categories=tuple(sorted(seen.categories)), nullable=seen.missing
-            )
+            return Column(name, "categorical", categories=tuple(sorted(seen.categories)), nullable=seen.missing)
         if seen.low > seen.high:
             return Column(name, "numeric", low=0.0, high=0.0, nullable=True)
-        return Column(
-            name, "numeric", low=seen.low, high=seen.high, nullable=seen.missing, integer=seen.whole
-        )
+        return Column(name, "numeric", low=seen.low, high=seen.high, nullable=seen.missing, integer=seen.whole)
 
 
 def encode_table(batch: Any, columns: Sequence[Column], file: str, first_row: int) -> FloatArray:
@@ -289,9 +285,7 @@ def decode_table(x: npt.NDArray[Any], schema: Schema) -> Any:
     import pyarrow as pa
 
     if schema.kind != "table":
-        raise DataError(
-            f"only tables can be decoded into columns, these records are of kind '{schema.kind}'."
-        )
+        raise DataError(f"only tables can be decoded into columns, these records are of kind '{schema.kind}'.")
     values = np.asarray(x, dtype=np.float64)
     if values.ndim != 2 or values.shape[1:] != schema.shape:
         raise DataError(f"vectors have shape {values.shape[1:]}, the schema says {schema.shape}.")

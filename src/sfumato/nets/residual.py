@@ -30,14 +30,13 @@ class _Residual(nn.Module):
 
 
 class _Cleaner(nn.Module):
-    """For a payload shaped like the record: correct it by a small network that works at a quarter of the size."""
+    """For a payload shaped like the record: the payload plus a correction, which is zero before training."""
 
     def __init__(self, record: Shape, width: int) -> None:
         super().__init__()
         dims = len(record) - 1
         conv = nn.Conv1d if dims == 1 else nn.Conv2d
-        self.gain = nn.Parameter(torch.tensor(4.0))
-        self.bias = nn.Parameter(torch.tensor(-2.0))
+        self.gain = nn.Parameter(torch.tensor(1.0))
         self.fine = nn.Sequential(conv(record[0], width // 2, 3, padding=1), nn.ReLU())
         self.coarse = nn.Sequential(
             conv(width // 2, width, 4, stride=2, padding=1),
@@ -47,10 +46,30 @@ class _Cleaner(nn.Module):
             conv(width, width // 2, 1),
         )
         self.out = conv(width // 2, record[0], 3, padding=1)
+        nn.init.zeros_(self.out.weight)
+        assert self.out.bias is not None
+        nn.init.zeros_(self.out.bias)
 
     def forward(self, x: Tensor) -> Tensor:  # (B, C, …) → (B, C, …)
         fine = self.fine(x)  # (B, W/2, …)
-        return torch.sigmoid(self.gain * x + self.bias + self.out(fine + self.coarse(fine)))
+        clean: Tensor = self.gain * x + self.out(fine + self.coarse(fine))
+        return clean if self.training else clean.clamp(0.0, 1.0)
+
+
+class _TableCleaner(nn.Module):
+    """The same for a table's row."""
+
+    def __init__(self, size: int, hidden: int) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.tensor(1.0))
+        self.body = nn.Sequential(nn.Linear(size, hidden), _Residual(0, hidden))
+        self.out = nn.Linear(hidden, size)
+        nn.init.zeros_(self.out.weight)
+        nn.init.zeros_(self.out.bias)
+
+    def forward(self, x: Tensor) -> Tensor:  # (B, D) → (B, D)
+        clean: Tensor = self.gain * x + self.out(self.body(x))
+        return clean if self.training else clean.clamp(0.0, 1.0)
 
 
 def residual_decoder(payload: Shape, record: Shape, width: int = 32) -> nn.Module:
@@ -60,6 +79,8 @@ def residual_decoder(payload: Shape, record: Shape, width: int = 32) -> nn.Modul
     resolution cost six times as much and lowered the error on plain LeNet features by less than a fifth.
     """
     if len(record) == 1:
+        if payload == record:
+            return _TableCleaner(record[0], 8 * width)
         size = torch.Size(payload).numel()
         hidden = 8 * width
         return nn.Sequential(

@@ -144,7 +144,7 @@ def collect(folders: Sequence[Path]) -> tuple[Group, ...]:
         raise DataError(
             f"{len(found)} runs are too many for one page (at most {MAX_RUNS}): report fewer folders at a time."
         )
-    return _grouped([read_run(path, name) for path, name in found.items()])
+    return _grouped([read_run(path, name) for path, name in zip(found, _told_apart(found), strict=True)])
 
 
 def read_run(path: Path, name: str | None = None) -> Run:
@@ -202,6 +202,16 @@ def _expand(folder: Path) -> list[tuple[Path, str]]:
     return [(path, f"{own}/{path.relative_to(root)}") for path in paths]
 
 
+def _told_apart(found: Mapping[Path, str]) -> list[str]:
+    """Names that are unique on the page: with the folder above where two would be the same, else with a number."""
+    names = list(found.values())
+    longer = [
+        f"{path.parent.name}/{name}" if names.count(name) > 1 and path.name == name else name
+        for path, name in found.items()
+    ]
+    return [f"{name} ({i})" if longer.count(name) > 1 else name for i, name in enumerate(longer, 1)]
+
+
 def _grouped(runs: Sequence[Run]) -> tuple[Group, ...]:
     groups: dict[tuple[Any, ...], list[Run]] = {}
     for run in runs:
@@ -219,11 +229,13 @@ def _with_settings(runs: Sequence[Run]) -> tuple[Run, ...]:
     for method in sorted({run.mechanism for run in runs}, key=_method_rank):
         members = [run for run in runs if run.mechanism == method]
         knobs = _varying(members)
-        members.sort(key=lambda run, knobs=knobs: [_sortable(_param(run, knob)) for knob in knobs])
-        ordered.extend(
-            replace(run, setting=_setting(run, knobs) if len(members) > 1 else "") for run in members
-        )
+        members = _sorted_by(members, knobs)
+        ordered.extend(replace(run, setting=_setting(run, knobs) if len(members) > 1 else "") for run in members)
     return tuple(ordered)
+
+
+def _sorted_by(runs: Sequence[Run], knobs: Sequence[str]) -> list[Run]:
+    return sorted(runs, key=lambda run: [_sortable(_param(run, knob)) for knob in knobs])
 
 
 def _setting(run: Run, knobs: Sequence[str]) -> str:
@@ -282,9 +294,7 @@ def _gallery(file: Path, schema: Schema) -> Gallery | None:
     from safetensors.numpy import load_file
 
     try:
-        arrays = {
-            name: np.asarray(array[:MAX_RECORDS], dtype=np.float32) for name, array in load_file(file).items()
-        }
+        arrays = {name: np.asarray(array[:MAX_RECORDS], dtype=np.float32) for name, array in load_file(file).items()}
     except SafetensorError as error:
         raise DataError(f"{file} is not a safetensors file ({error}): audit the run again.") from None
     originals = arrays["originals"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sfumato.core.score import Score
 from sfumato.report.collect import Group, Run
-from sfumato.report.words import count, interval, listed, measured, metric_name, number
+from sfumato.report.words import count, interval, listed, measured, metric_name, number, reference
 
 COMPARABLE = 0.01  # methods are compared where their accuracy is within one point of the best
 UNDEFENDED = "none"
@@ -82,8 +82,7 @@ def trust_warnings(runs: Iterable[Run]) -> tuple[str, ...]:
             )
         elif not won:
             warnings.append(
-                f"The analysis of {key} has no undefended control: "
-                "it was not shown that these attacks can win at all."
+                f"The analysis of {key} has no undefended control: it was not shown that these attacks can win at all."
             )
     return tuple(warnings)
 
@@ -102,9 +101,7 @@ def _one(run: Run) -> Verdict:
     use = run.use
     lead = [f"Released: {run.mechanism} output for {run.data} records."]
     if use is not None:
-        lead[0] = (
-            f"Released: {run.mechanism} output for {run.data} records, audited on {count(use.n, 'record')}."
-        )
+        lead[0] = f"Released: {run.mechanism} output for {run.data} records, audited on {count(use.n, 'record')}."
         lead += _uses(run)
     for key in sorted(run.worst, key=lambda k: (k.partition(":")[0] != "reconstruction", k)):
         lead += threat_sentences(run, key)
@@ -163,12 +160,13 @@ def _ranking(group: Group, defended: Sequence[Run], key: str) -> Ranking:
     chosen.sort(key=lambda run: _owner_gain(run.worst[key]), reverse=True)
     items = [_item(run, chosen[i + 1] if i + 1 < len(chosen) else None, key) for i, run in enumerate(chosen)]
     notes = [_references(chosen, key)]
-    notes += _left_out(measured_runs, chosen)
-    notes += _ran_against_dnn(measured_runs, chosen, key)
     if chosen:
         notes.append(_reading(chosen[0].worst[key], who=chosen[0].title))
-    if any(len(group.of(run.mechanism)) > 1 for run in chosen):
-        notes.append("Each method's setting was picked on the same records that it is reported on.")
+    notes += _ran_against_dnn(measured_runs, chosen, key)
+    if key == group.threats[0]:
+        notes += _left_out(measured_runs, chosen)
+        if any(len(group.of(run.mechanism)) > 1 for run in chosen):
+            notes.append("Each method's setting was picked on the same records that it is reported on.")
     threat, _, target = key.partition(":")
     what = f"{threat} of {target}" if target else threat
     heading = f"Within one point of the best accuracy, by what the best attack on {what} still gets, "
@@ -192,7 +190,7 @@ def _references(runs: Sequence[Run], key: str) -> str:
         ("with no defence the same attacks get", [s.control for s in scores if s.control is not None]),
     ):
         if values:
-            low, high = (number(end, scores[0].metric) for end in (min(values), max(values)))
+            low, high = (reference(end, scores[0].metric) for end in (min(values), max(values)))
             parts.append(f"{what} {low}" if low == high else f"{what} {low} to {high}")
     text = "; ".join(parts) or "neither a baseline nor a control was measured"
     return f"For scale: {text}."
@@ -230,25 +228,26 @@ def _ran_against_dnn(runs: Sequence[Run], chosen: Sequence[Run], key: str) -> li
 def _reference(score: Score) -> str:
     parts = []
     if score.baseline is not None:
-        parts.append(f"a guesser who sees nothing gets {number(score.baseline, score.metric)}")
+        parts.append(f"a guesser who sees nothing gets {reference(score.baseline, score.metric)}")
     if score.control is not None:
-        parts.append(f"with no defence the same attack gets {number(score.control, score.metric)}")
+        parts.append(f"with no defence the same attack gets {reference(score.control, score.metric)}")
     return ", ".join(parts) or "neither a baseline nor a control was measured"
 
 
 def _reading(score: Score, who: str | None = None) -> str:
     """What the distance to baseline and control means, in words."""
-    of = f" against {who}" if who else ""
+    of = f" of {who}" if who else ""
+    it = who or "The release"
     if score.baseline is None:
         return f"Without a baseline the {score.threat} figure{of} cannot be read as a leak or as its absence."
     if not _worse(_owner_end(score), score.baseline, score):
         return (
-            f"No {score.threat} attack of this suite does measurably better{of} than a guesser who sees nothing; "
-            "other attacks may."
+            f"No {score.threat} attack of this suite does measurably better on {who or 'it'} than a guesser who sees "
+            "nothing; other attacks may."
         )
     if score.control is not None and not _worse(score.control, _attacker_end(score), score):
-        return f"The release leaks{of} as much to {score.threat} as one with no defence, within the interval."
-    return f"The release leaks{of}: the attack does better than a guesser who sees nothing."
+        return f"{it} leaks to {score.threat} as much as a release with no defence, within the interval."
+    return f"{'Even ' if who else ''}{it} leaks: the attack does better than a guesser who sees nothing."
 
 
 def _guarantee(runs: Iterable[Run]) -> str:

@@ -61,6 +61,12 @@ def number(value: float | None, metric: str, *, unit: bool = True) -> str:
     return f"{value:.3f}".replace("-0.000", "0.000")
 
 
+def reference(value: float | None, metric: str) -> str:
+    """A baseline or a control: as ``number``, without the zeros at the end of an error."""
+    text = number(value, metric)
+    return text.rstrip("0") if metric in ("mse", "l1") and "." in text and "e" not in text else text
+
+
 def interval(score: Score) -> str:
     """The 95 % interval, in brackets, without the unit."""
     low, high = (number(end, score.metric, unit=False) for end in score.ci)
@@ -77,7 +83,7 @@ def metric_name(metric: str) -> str:
 
 
 def threat_name(key: str) -> str:
-    """"attribute:sex" as "Attribute (sex)"."""
+    """ "attribute:sex" as "Attribute (sex)"."""
     threat, _, target = key.partition(":")
     name = THREATS[threat][0] if threat in THREATS else threat
     return f"{name} ({target})" if target else name

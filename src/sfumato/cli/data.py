@@ -1,0 +1,84 @@
+"""``sfumato data``: what can be loaded, what is in it, what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sfumato.cli.options import Id, Json, Private, Utility, X
+from sfumato.core.errors import DataError
+
+app = typer.Typer(help="List, describe and check data.", no_args_is_help=True, rich_markup_mode=None)
+
+Source = Annotated[str, typer.Argument(help="A named data set, or a file or folder.", metavar="SOURCE")]
+
+
+@app.command("list")
+def list_(json: Json = False) -> None:
+    """The named data sets, and which of them are at hand."""
+    from rich.table import Table
+
+    from sfumato.cli.show import OUT, print_json
+    from sfumato.data import listing
+
+    entries = listing()
+    if json:
+        print_json(entries)
+        return
+    table = Table()
+    for column in ("name", "kind", "records", "utility", "private", "where", "licence"):
+        table.add_column(column)
+    for entry in entries:
+        table.add_row(*(str(entry[key]) for key in ("name", "kind", "size", "utility", "private", "where", "licence")))
+    OUT.print(table)
+
+
+@app.command()
+def show(
+    source: Source,
+    x: X = None,
+    utility: Utility = None,
+    private: Private = None,
+    subject: Id = None,
+    json: Json = False,
+) -> None:
+    """Describe a data set: shape, labels, classes, subjects."""
+    from sfumato.cli.show import OUT, print_json
+    from sfumato.data import describe, load
+
+    about = describe(load(source, x=x, utility=utility, private=private, id=subject))
+    if json:
+        print_json(about)
+        return
+    for key, value in about.items():
+        OUT.print(f"{key}: {value}", markup=False)
+
+
+@app.command()
+def check(
+    source: Source,
+    x: X = None,
+    utility: Utility = None,
+    private: Private = None,
+    subject: Id = None,
+    json: Json = False,
+) -> None:
+    """Everything that is wrong with a file, in one pass; exit code 3 if it cannot be used."""
+    from dataclasses import asdict
+
+    from sfumato.cli.show import OUT, print_json
+    from sfumato.data import check as find_problems
+
+    problems = find_problems(source, x=x, utility=utility, private=private, id=subject)
+    errors = sum(problem.severity == "error" for problem in problems)
+    if json:
+        print_json({"source": source, "errors": errors, "problems": [asdict(problem) for problem in problems]})
+        if errors:
+            raise typer.Exit(DataError.exit_code)
+        return
+    for problem in problems:
+        OUT.print(f"{problem.severity}: {problem}", markup=False)
+    if errors:
+        raise DataError(f"{source}: {errors} error{'s' if errors > 1 else ''} to mend before it can be used.")
+    OUT.print(f"{source}: fine" + (f", {len(problems)} warnings" if problems else ""), markup=False)

@@ -1,0 +1,287 @@
+"""The command ``sfumato``: parse, call, print."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sfumato import __version__
+from sfumato.cli import data as data_commands
+from sfumato.cli.options import (
+    Config,
+    Data,
+    Id,
+    Json,
+    Limit,
+    Private,
+    Quiet,
+    Seed,
+    Set,
+    Utility,
+    X,
+    data_config,
+    parse_knob,
+    parse_settings,
+    read_config,
+)
+from sfumato.core.errors import SfumatoError, UsageError
+
+app = typer.Typer(
+    name="sfumato",
+    help="Let other people use your data without being able to see it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(data_commands.app, name="data")
+
+Run = Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")]
+EffortName = Annotated[str, typer.Option("--effort", help="How hard the attackers try: smoke, cpu or full.")]
+
+
+def _version(show: bool) -> None:
+    if show:
+        typer.echo(f"sfumato {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Where runs and report go.")] = Path("sfumato-demo"),
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Every mechanism, small, on the embedded digits: one report, within five minutes on two cores."""
+    from sfumato.cli.show import OUT, Talk, print_json
+    from sfumato.workflow.demo import run_demo, summary
+
+    with Talk(quiet) as talk:
+        results, page = run_demo(out, seed=seed, progress=talk.epoch, say=talk.say)
+    if json:
+        print_json({"report": str(page), "points": results})
+        return
+    for line in summary(results, page):
+        OUT.print(line, markup=False)
+
+
+@app.command()
+def fit(
+    mechanism: Annotated[str | None, typer.Argument(help="ran, dnn, dnn-resized, noisy or none.")] = None,
+    data: Annotated[str | None, typer.Option("--data", "-d", help="A named data set or a file or folder.")] = None,
+    x: X = None,
+    utility: Utility = None,
+    private: Private = None,
+    subject: Id = None,
+    limit: Limit = None,
+    settings: Set = None,
+    config: Config = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The run folder; default runs/MECHANISM-DATA.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Repeatable randomness; default 0.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fit a mechanism on the owner's records, into a run folder."""
+    from sfumato.cli.show import OUT, Talk, print_json
+    from sfumato.mechanisms import mechanism_class
+    from sfumato.workflow import fit_run, resolve
+
+    given = read_config(config)
+    asked = given.get("run", {})
+    name = mechanism or asked.get("mechanism")
+    if name is None:
+        raise UsageError("say which mechanism: sfumato fit ran --data mnist.")
+    typed = parse_settings(settings, mechanism_class(name).parameters(), name)
+    resolved = resolve(
+        name,
+        data_config(given, data, x, utility, private, subject, limit),
+        {**given.get("params", {}), **typed},
+        seed=seed if seed is not None else asked.get("seed", 0),
+    )
+    folder = out or Path("runs") / f"{name}-{Path(str(resolved['data']['source'])).stem}"
+    with Talk(quiet) as talk:
+        talk.say(f"{name}: fit")
+        fit_run(resolved, folder, resume=resume, progress=talk.epoch)
+    if json:
+        print_json({"run": str(folder), "config": resolved})
+    else:
+        OUT.print(f"{folder}\nnext: sfumato audit {folder}", markup=False)
+
+
+@app.command()
+def release(
+    run: Run,
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", help="The release folder; must not exist.")],
+    labels: Annotated[bool, typer.Option("--labels", help="Let the utility labels go along.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Release records through a fitted mechanism: Parquet and a card, in bounded memory."""
+    from sfumato.cli.show import OUT, Talk, print_json
+    from sfumato.workflow import release_run
+
+    with Talk(quiet) as talk:
+        card = release_run(run, data, out, labels=labels, say=lambda rows: talk.step(f"released {rows:,} records"))
+    if json:
+        print_json(card)
+    else:
+        OUT.print(f"{out}: {card['rows']:,} records, payload {card['payload_shape']}", markup=False)
+        OUT.print(f"guarantee: {card['guarantee']['kind']}. {card['guarantee']['statement']}", markup=False)
+
+
+@app.command()
+def audit(
+    run: Run,
+    effort: EffortName = "cpu",
+    again: Annotated[bool, typer.Option("--again", help="Replace the scores of an earlier audit.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Attack a fitted mechanism with fresh adversaries; utility, all scores, and the worst of each threat."""
+    from sfumato.auditing.effort import effort_named
+    from sfumato.cli.show import OUT, Talk, print_json, score_table
+    from sfumato.workflow import audit_run
+
+    with Talk(quiet) as talk:
+        scores = audit_run(run, effort=effort_named(effort), again=again, say=talk.say)
+    if json:
+        print_json(scores)
+        return
+    OUT.print(score_table(scores))
+    for skipped in scores["skipped"]:
+        OUT.print(f"not run: {skipped['attack']} ({skipped['reason']})", markup=False)
+    OUT.print(f"guarantee: {scores['guarantee']['kind']}. {scores['guarantee']['statement']}", markup=False)
+
+
+@app.command()
+def sweep(
+    mechanism: Annotated[str, typer.Argument(help="ran, dnn-resized or noisy.")],
+    data: Data,
+    knob: Annotated[str, typer.Option("--knob", help="name=low:high:count or name=a,b,c.")],
+    out: Annotated[Path, typer.Option("--out", help="Where the points go; an interrupted sweep goes on there.")],
+    x: X = None,
+    utility: Utility = None,
+    private: Private = None,
+    subject: Id = None,
+    limit: Limit = None,
+    settings: Set = None,
+    effort: EffortName = "cpu",
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """The Pareto front of one mechanism over one hyper-parameter."""
+    from sfumato.auditing.effort import effort_named
+    from sfumato.cli.show import OUT, Talk, front_table, print_json
+    from sfumato.mechanisms import mechanism_class
+    from sfumato.workflow import sweep as run_sweep
+    from sfumato.workflow.compare import front
+
+    name, values = parse_knob(knob)
+    defaults = mechanism_class(mechanism).parameters()
+    parse_settings([f"{name}={values[0]:g}"], defaults, mechanism)
+    with Talk(quiet) as talk:
+        results = run_sweep(
+            mechanism,
+            data_config({}, data, x, utility, private, subject, limit),
+            name,
+            [type(defaults[name])(value) for value in values],
+            out,
+            params=parse_settings(settings, defaults, mechanism),
+            effort=effort_named(effort),
+            seed=seed,
+            progress=talk.epoch,
+            say=talk.say,
+        )
+    if json:
+        print_json({"points": results, "front": front(results)})
+        return
+    OUT.print(front_table(results, front(results)))
+    OUT.print(f"next: sfumato report {out}", markup=False)
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Audited run, sweep or study folders.", metavar="RUN...")],
+    out: Annotated[Path | None, typer.Option("--out", help="The HTML file; default report.html in the first.")] = None,
+    title: Annotated[str | None, typer.Option("--title", help="Heading of the page.")] = None,
+    json: Json = False,
+) -> None:
+    """One self-contained HTML page about any number of audited runs."""
+    from sfumato.cli.show import OUT, print_json
+    from sfumato.report import build_report
+
+    page = build_report(runs, out or runs[0] / "report.html", title=title)
+    if json:
+        print_json({"report": str(page)})
+    else:
+        OUT.print(str(page), markup=False)
+
+
+@app.command()
+def reproduce(
+    study: Annotated[str | None, typer.Argument(help="A study; without one, the list.")] = None,
+    data: Annotated[str | None, typer.Option("--data", "-d", help="One of the study's data sets.")] = None,
+    scale: Annotated[str, typer.Option("--scale", help="smoke, cpu or full.")] = "cpu",
+    out: Annotated[Path | None, typer.Option("--out", help="Folder; default runs/STUDY-DATA-SCALE.")] = None,
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """A paper's table or figure: the paper's statement and our figure side by side."""
+    from sfumato.cli.show import OUT, Talk, print_json
+    from sfumato.cli.study import study_list, study_table
+    from sfumato.studies import run_study, studies
+
+    if study is None:
+        if json:
+            print_json({"studies": [one.to_json() for one in studies()]})
+        else:
+            OUT.print(study_list(studies()))
+        return
+    with Talk(quiet) as talk:
+        result = run_study(study, data=data, scale=scale, out=out, seed=seed, progress=talk.epoch, say=talk.say)
+    if json:
+        print_json(result)
+    else:
+        OUT.print(study_table(result))
+        OUT.print(f"report: {result['report']}", markup=False)
+
+
+def run() -> None:
+    """The entry point: a wrong call or wrong data is one sentence and an exit code, never a traceback."""
+    try:
+        code: Any = app(standalone_mode=False)
+    except SfumatoError as error:
+        sys.stderr.write(f"sfumato: {error}\n")
+        code = error.exit_code
+    except KeyboardInterrupt:
+        sys.stderr.write("sfumato: interrupted; the same command with --resume goes on.\n")
+        code = 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except Exception as error:
+        show = getattr(error, "show", None)  # click's own errors know how to print themselves
+        if show is None:
+            raise
+        show()
+        code = getattr(error, "exit_code", 2)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,105 @@
+"""Options that several commands share, and how their text becomes values."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sfumato.core.errors import DataError, UsageError
+
+Data = Annotated[str, typer.Option("--data", "-d", help="A named data set (sfumato data list) or a file or folder.")]
+X = Annotated[list[str] | None, typer.Option("--x", help="Column(s) of the record. Repeatable.")]
+Utility = Annotated[list[str] | None, typer.Option("--utility", help="Label others may use. Repeatable.")]
+Private = Annotated[list[str] | None, typer.Option("--private", help="Label nobody may learn. Repeatable.")]
+Id = Annotated[str | None, typer.Option("--id", help="Column that names the subject; subjects are never split.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=30, help="Use at most this many records.")]
+Set = Annotated[list[str] | None, typer.Option("--set", "-s", help="Hyper-parameter, name=value. Repeatable.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Repeatable randomness of training and audit.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no log.")]
+Config = Annotated[Path | None, typer.Option("--config", help="TOML file with the same keys as a run's config.toml.")]
+
+
+def parse_settings(settings: list[str] | None, defaults: dict[str, Any], owner: str) -> dict[str, Any]:
+    """``name=value`` pairs, each read as the type of the parameter's default."""
+    from sfumato.core.errors import unknown
+
+    parsed: dict[str, Any] = {}
+    for item in settings or []:
+        name, sign, text = item.partition("=")
+        if not sign:
+            raise UsageError(f"--set {item}: write it as name=value.")
+        if name == "seed":
+            raise UsageError("set the seed with --seed.")
+        if name not in defaults:
+            raise unknown(f"parameter of {owner}", name, set(defaults) - {"seed"})
+        parsed[name] = _typed(name, text, type(defaults[name]))
+    return parsed
+
+
+def _typed(name: str, text: str, kind: type) -> Any:
+    if kind is bool:
+        if text.lower() in ("true", "yes", "1", "false", "no", "0"):
+            return text.lower() in ("true", "yes", "1")
+        raise UsageError(f"--set {name}={text}: expected true or false.")
+    if kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            raise UsageError(
+                f"--set {name}={text}: expected {'a whole number' if kind is int else 'a number'}."
+            ) from None
+    return text
+
+
+def parse_knob(text: str) -> tuple[str, list[float]]:
+    """``name=low:high:count`` (evenly spaced, both ends) or ``name=a,b,c``."""
+    name, sign, values = text.partition("=")
+    try:
+        if not sign:
+            raise ValueError
+        if ":" in values:
+            low, high, count = values.split(":")
+            n = int(count)
+            if n < 2:
+                raise ValueError
+            return name, [round(float(low) + (float(high) - float(low)) * i / (n - 1), 10) for i in range(n)]
+        return name, [float(value) for value in values.split(",")]
+    except ValueError:
+        raise UsageError(f"--knob {text}: write it as name=low:high:count (count ≥ 2) or name=a,b,c.") from None
+
+
+def read_config(path: Path | None) -> dict[str, Any]:
+    """A configuration file with tables run, data and params; empty without one."""
+    if path is None:
+        return {}
+    try:
+        config = tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        raise DataError(f"{path} does not exist.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is not valid TOML ({error}).") from None
+    strange = sorted(set(config) - {"run", "data", "params"})
+    if strange:
+        raise UsageError(f"{path}: unknown table [{strange[0]}]; a configuration has [run], [data] and [params].")
+    return config
+
+
+def data_config(
+    config: dict[str, Any],
+    data: str | None,
+    x: list[str] | None,
+    utility: list[str] | None,
+    private: list[str] | None,
+    subject: str | None,
+    limit: int | None,
+) -> dict[str, Any]:
+    """The data part of a configuration: the file's, overridden by what was typed."""
+    typed = {"source": data, "x": x, "utility": utility, "private": private, "id": subject, "limit": limit}
+    merged = {**config.get("data", {}), **{key: value for key, value in typed.items() if value}}
+    if "source" not in merged:
+        raise UsageError("say which data: --data NAME or --data FILE.")
+    return merged

@@ -1,0 +1,110 @@
+"""How commands speak: results on stdout, log and progress on stderr, bars only on a terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+OUT = Console(highlight=False, soft_wrap=True)
+ERR = Console(stderr=True, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    sys.stdout.write(json.dumps(value, indent=2) + "\n")
+
+
+class Talk:
+    """Progress of one command; silent with ``quiet``."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.quiet = quiet
+        self.doing = ""
+        self._status = None if quiet or not ERR.is_terminal else ERR.status("")
+
+    def __enter__(self) -> Talk:
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def say(self, what: str) -> None:
+        """A new step."""
+        self.doing = what
+        self._show(what, log=True)
+
+    def step(self, text: str) -> None:
+        """Progress inside a step: for terminals only."""
+        self._show(text, log=False)
+
+    def epoch(self, done: int, total: int, losses: Mapping[str, float]) -> None:
+        """An epoch of the current step."""
+        filled = round(20 * done / max(total, 1))
+        bar = "█" * filled + "░" * (20 - filled)
+        figures = " ".join(f"{name} {loss:.4f}" for name, loss in losses.items())
+        self._show(f"{self.doing} {bar} {done}/{total} {figures}", log=False)
+
+    def _show(self, text: str, *, log: bool) -> None:
+        if self._status is not None:
+            self._status.update(text)
+        elif not self.quiet and log:
+            ERR.print(text, markup=False)
+
+
+def score_table(scores: Mapping[str, Any]) -> Table:
+    """The scores of one run, worst marked, with baseline and control."""
+    table = Table(title=f"{scores['mechanism']} on {scores['data']}", title_justify="left")
+    for column in ("threat", "attack or task", "metric"):
+        table.add_column(column)
+    for column in ("value", "95 % interval", "baseline", "control"):
+        table.add_column(column, justify="right")
+    worst = {(s["attack"], s["target"], s["metric"]) for s in scores["worst"].values()}
+    for score in (*scores["utility"], *scores["attacks"]):
+        if not (score["primary"] or score["metric"] in ("ssim", "auroc")):
+            continue
+        name = score["threat"] if score["target"] is None else f"{score['threat']}: {score['target']}"
+        marked = (score["attack"], score["target"], score["metric"]) in worst
+        table.add_row(
+            name,
+            score["attack"] + (" ◀ worst" if marked else ""),
+            score["metric"],
+            figure(score["value"]),
+            f"{figure(score['ci'][0])} … {figure(score['ci'][1])}",
+            figure(score["baseline"]),
+            figure(score["control"]),
+        )
+    return table
+
+
+def front_table(results: Sequence[Mapping[str, Any]], best: Sequence[str]) -> Table:
+    """One line a point: accuracy and the worst of each threat."""
+    threats = list(dict.fromkeys(threat for result in results for threat in result["worst"]))
+    table = Table()
+    table.add_column("point")
+    table.add_column("accuracy", justify="right")
+    for threat in threats:
+        metric = next(r["worst"][threat]["metric"] for r in results if threat in r["worst"])
+        table.add_column(f"worst {threat} ({metric})", justify="right")
+    table.add_column("on the front")
+    for result in results:
+        accuracy = next(score for score in result["utility"] if score["primary"])
+        cells = [_with_interval(result["worst"][threat]) if threat in result["worst"] else "—" for threat in threats]
+        table.add_row(result["point"], _with_interval(accuracy), *cells, "yes" if result["point"] in best else "")
+    return table
+
+
+def figure(value: float | None) -> str:
+    """Four significant digits, or a dash for what was not measured."""
+    return "—" if value is None else f"{value:.4g}"
+
+
+def _with_interval(score: Mapping[str, Any]) -> str:
+    return f"{figure(score['value'])} [{figure(score['ci'][0])}, {figure(score['ci'][1])}]"

@@ -1,0 +1,370 @@
+"""The page: template, style and script from this package, Plotly inlined, everything from files escaped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import shlex
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+import numpy as np
+
+import sfumato
+from sfumato.report.collect import Group, Run
+from sfumato.report.figures import Style, front, space, space_layout, styles
+from sfumato.report.pictures import payload_pictures, record_pictures
+from sfumato.report.tables import glance, score_table, scores_csv
+from sfumato.report.verdict import UNDEFENDED, Verdict, verdict
+from sfumato.report.words import KINDS, count, epsilon_line, explanation, listed, measured, metric_name, threat_name
+
+Json = dict[str, Any]
+
+
+def render_page(groups: Sequence[Group], *, title: str | None = None) -> str:
+    """The whole page as text. It loads nothing from anywhere: its own policy forbids it."""
+    from plotly.offline import get_plotlyjs
+
+    names = title or _title(groups)
+    builder = _Builder(groups)
+    sections = "".join(builder.group(i, group) for i, group in enumerate(groups))
+    script, plotly = _resource("page.js"), get_plotlyjs()
+    data = _json(builder.payload())
+    return Template(_resource("page.html")).substitute(
+        policy=_policy([plotly, script]),
+        title=escape(names),
+        subtitle=escape(_subtitle(groups)),
+        css=_resource("page.css"),
+        verdicts="".join(_verdict(group, alone=len(groups) == 1) for group in groups),
+        groups=sections,
+        explanations=_explanations(groups),
+        scores="".join(_titled(group, score_table(group), alone=len(groups) == 1) for group in groups),
+        guarantees=_guarantees(groups),
+        runs=_runs(groups),
+        versions=_versions(groups),
+        records=count(max((len(p) for p in builder.pictures.values()), default=0), "real record"),
+        version=escape(sfumato.__version__),
+        data=data,
+        plotly=plotly,
+        script=script,
+    )
+
+
+class _Builder:
+    """Numbers the runs, keeps every picture once, and builds the sections that the script brings to life."""
+
+    def __init__(self, groups: Sequence[Group]) -> None:
+        self.groups = groups
+        self.pictures: dict[str, list[str]] = {}
+        self.fronts: list[Json] = []
+        self.spaces: list[Json] = []
+        self.runs: list[Json] = []
+        self.ids: list[dict[str, int]] = []
+        self.keys: dict[str, list[Json]] = {}
+        for group in groups:
+            own: dict[str, int] = {}
+            for run in group.runs:
+                own[run.name] = len(self.runs)
+                self.runs.append(self._run(run, len(self.runs)))
+            self.ids.append(own)
+
+    def payload(self) -> Json:
+        """What the script needs, as one JSON value."""
+        return {
+            "runs": self.runs,
+            "pictures": self.pictures,
+            "fronts": self.fronts,
+            "spaces": self.spaces,
+            "spaceLayout": space_layout(),
+            "csv": scores_csv(self.groups),
+        }
+
+    def group(self, index: int, group: Group) -> str:
+        """The sections about one data set."""
+        looks = styles(group.methods)
+        alone = len(self.groups) == 1
+        head = "" if alone else f'<h2 class="data" id="data-{index}">{escape(group.data)}</h2>'
+        parts = [self._glance(group), self._front(index, group, looks), self._wall(index, group)]
+        return f"{head}{''.join(parts)}{self._space(index, group)}"
+
+    def _glance(self, group: Group) -> str:
+        several = len(group.runs) > len(group.methods)
+        chosen = " Of each method the run with the best accuracy is shown." if several else ""
+        return _section(
+            "At a glance",
+            "Each mark lies between what the same attack gets with no defence (left end) and what a guesser gets who "
+            "sees nothing (right end); for utility, between the majority guess and raw data. The bar is the 95 % "
+            f"interval. Further right is better for the owner; errors are on a logarithmic scale.{chosen}",
+            glance(group),
+        )
+
+    def _front(self, index: int, group: Group, looks: dict[str, Style]) -> str:
+        figures: list[Json] = [
+            {"name": threat_name(key), "figure": figure}
+            for key in group.threats
+            if (figure := front(group, key, looks, self.ids[index])) is not None
+        ]
+        if not figures:
+            return _section("Trade-off", "No run has both a utility score and an attack score: no front is drawn.", "")
+        self.fronts.append({"figures": figures, "start": self._start(index, group)})
+        number = len(self.fronts) - 1
+        options = "".join(f'<option value="{i}">{escape(f["name"])}</option>' for i, f in enumerate(figures))
+        choice = (
+            f'<label class="choice">Threat <select id="front-{number}-choice">{options}</select></label>'
+            if len(figures) > 1
+            else ""
+        )
+        chips = "".join(self._chips(index, group, method) for method in group.methods)
+        body = (
+            f'{choice}<div class="duo"><div class="chart"><div id="front-{number}" class="plot front" role="img" '
+            f'aria-label="Utility against the best attack, one mark a run; the table below holds the same figures">'
+            f'</div><div class="chips" id="front-{number}-chips"><p class="hint">Show a run:</p>{chips}</div></div>'
+            f'<aside class="panel" id="front-{number}-panel" aria-live="polite"></aside></div>'
+        )
+        return _section(
+            "Trade-off",
+            "Each mark is one run: what others can do with the release, against what the best attack of the suite "
+            "gets. Bars are 95 % intervals. A method’s line joins its runs that none of its own beats on both axes. "
+            "Point at a mark, or choose a run under the chart, to see the records that were rebuilt from it.",
+            body,
+        )
+
+    def _start(self, index: int, group: Group) -> int:
+        """The run whose pictures are shown first: the last defended method's representative."""
+        defended = [method for method in group.methods if method != UNDEFENDED] or list(group.methods)
+        return self.ids[index][group.representative(defended[-1]).name]
+
+    def _chips(self, index: int, group: Group, method: str) -> str:
+        buttons = "".join(
+            f'<button type="button" data-run="{self.ids[index][run.name]}">{escape(run.setting or method)}</button>'
+            for run in group.of(method)
+        )
+        return f'<div class="chip-row"><span class="method">{escape(method)}</span>{buttons}</div>'
+
+    def _wall(self, index: int, group: Group) -> str:
+        shown = [group.representative(method) for method in group.methods]
+        shown = [run for run in shown if run.picture_attack is not None]
+        if group.schema.kind == "table":
+            return _section("Wall", "The records are table rows, which have no picture: no wall is drawn.", "")
+        if not shown:
+            return _section("Wall", "No run kept reconstructions: no wall is drawn.", "")
+        first = self.runs[self.ids[index][shown[0].name]]["rows"][0]["key"]
+        rows = [self._wall_row("original", "", first, "original record")]
+        for run in shown:
+            row = self.runs[self.ids[index][run.name]]["rows"][-1]
+            score = run.worst.get("reconstruction")
+            facts = [run.setting] if run.setting else []
+            facts += [f"{metric_name(run.use.metric)} {measured(run.use)}"] if run.use else []
+            facts += [f"{metric_name(score.metric)} {measured(score)}"] if score else []
+            facts.append(f"by {run.picture_attack}")
+            rows.append(
+                self._wall_row(run.mechanism, " · ".join(facts), row["key"], f"{run.mechanism}, rebuilt record")
+            )
+        several = len(group.runs) > len(group.methods)
+        chosen = "the run with the best accuracy" if several else "its run"
+        audio = " Pictures are log-mel spectra, low frequencies at the bottom." if group.schema.kind == "audio" else ""
+        return _section(
+            "Wall of reconstructions",
+            f"The same records in every row. For each method, {chosen} and what the best attack on it rebuilt.{audio}",
+            f'<div class="wall {escape(group.schema.kind)}">{"".join(rows)}</div>',
+        )
+
+    def _wall_row(self, name: str, facts: str, key: str, alt: str) -> str:
+        images = "".join(f'<img src="{uri}" alt="{escape(alt)} {i}">' for i, uri in enumerate(self.pictures[key], 1))
+        note = f'<span class="facts">{escape(facts)}</span>' if facts else ""
+        return (
+            f'<div class="wall-row"><div class="wall-name"><b>{escape(name)}</b>{note}</div>'
+            f'<div class="wall-pictures">{images}</div></div>'
+        )
+
+    def _space(self, index: int, group: Group) -> str:
+        figures = [(run, figure) for run in group.runs if (figure := space(run)) is not None]
+        if not figures:
+            return ""
+        start = self._start(index, group)
+        first = next((i for i, (run, _) in enumerate(figures) if self.ids[index][run.name] == start), 0)
+        self.spaces.append({"figures": [figure for _, figure in figures], "start": first})
+        number = len(self.spaces) - 1
+        options = "".join(
+            f'<option value="{i}"{" selected" if i == first else ""}>{escape(run.title)}</option>'
+            for i, (run, _) in enumerate(figures)
+        )
+        label = escape(str(figures[0][1]["label"]))
+        several = len(figures) > 1
+        choice = f'<label class="choice">Run <select id="space-{number}-choice">{options}</select></label>'
+        return _section(
+            "Released features",
+            f"Up to 600 released records in their first three principal components, marked by {label}. "
+            "Drag to turn. Groups that stand apart can be told apart by others; what this view does not separate may "
+            "still be separable.",
+            f'{choice if several else ""}<div id="space-{number}" class="plot space" role="img" '
+            f'aria-label="Three-dimensional scatter of released features, marked by {label}"></div>',
+        )
+
+    def _run(self, run: Run, number: int) -> Json:
+        """The side panel of one run: heading, facts, and rows of pictures."""
+        facts = []
+        if run.use is not None:
+            facts.append([metric_name(run.use.metric).capitalize(), measured(run.use)])
+        for key, score in sorted(run.worst.items()):
+            facts.append([threat_name(key), f"{metric_name(score.metric)} {measured(score)}, {score.attack}"])
+        return {"title": run.title, "facts": facts, "rows": self._rows(run, number), "kind": run.schema.kind}
+
+    def _rows(self, run: Run, number: int) -> list[Json]:
+        gallery, attack = run.gallery, run.picture_attack
+        if gallery is None or attack is None:
+            return []
+        rows = [{"label": "original", "key": self._originals(gallery.originals, run)}]
+        if gallery.release is not None and len(gallery.release) == len(gallery.originals):
+            self.pictures[f"released-{number}"] = payload_pictures(gallery.release, run.schema)
+            rows.append({"label": "released", "key": f"released-{number}"})
+        self.pictures[f"rebuilt-{number}"] = record_pictures(gallery.recon[attack], run.schema)
+        rows.append({"label": "rebuilt", "key": f"rebuilt-{number}", "attack": attack})
+        return rows
+
+    def _originals(self, originals: np.ndarray[Any, Any], run: Run) -> str:
+        key = f"originals-{hashlib.sha256(originals.tobytes()).hexdigest()[:12]}"
+        if key not in self.pictures:
+            self.pictures[key] = record_pictures(originals, run.schema)
+        return key
+
+
+def _verdict(group: Group, *, alone: bool) -> str:
+    found: Verdict = verdict(group)
+    lead = _prose(" ".join(found.lead))
+    parts = [f'<p class="lead">{lead}</p>']
+    parts.append('<div class="rankings">' if found.rankings else "")
+    for ranking in found.rankings:
+        items = "".join(f"<li>{_emphasised(item)}</li>" for item in ranking.items)
+        notes = _prose(" ".join(ranking.notes))
+        parts.append(
+            f'<div class="ranking"><p>{escape(ranking.heading)}</p><ol>{items}</ol><p class="notes">{notes}</p></div>'
+        )
+    parts.append("</div>" if found.rankings else "")
+    parts += [f'<p class="warning"><b>Warning.</b> {escape(text)}</p>' for text in found.warnings]
+    return _titled(group, "".join(parts), alone=alone)
+
+
+def _emphasised(item: str) -> str:
+    head, colon, rest = item.partition(": ")
+    return f"<b>{_prose(head)}</b>{colon}{_prose(rest)}" if colon else _prose(item)
+
+
+def _prose(text: str) -> str:
+    """Escaped text in which a number stays with its unit and a setting with its value."""
+    return escape(text).replace(" %", "\u00a0%").replace(" = ", "\u00a0=\u00a0")
+
+
+def _titled(group: Group, body: str, *, alone: bool) -> str:
+    return body if alone else f'<h3 class="data">{escape(group.data)}</h3>{body}'
+
+
+def _section(title: str, text: str, body: str) -> str:
+    return f'<section><h2>{escape(title)}</h2><p class="about">{escape(text)}</p>{body}</section>'
+
+
+def _explanations(groups: Sequence[Group]) -> str:
+    threats = dict.fromkeys(
+        score.threat for group in groups for run in group.runs for score in (*run.utility, *run.attacks)
+    )
+    items = "".join(f"<dt>{escape(threat_name(t))}</dt><dd>{escape(explanation(t))}</dd>" for t in threats)
+    return f'<dl class="threats">{items}</dl>'
+
+
+def _guarantees(groups: Sequence[Group]) -> str:
+    boxes: dict[str, tuple[Run, list[str]]] = {}
+    for group in groups:
+        for run in group.runs:
+            key = json.dumps([run.mechanism, run.guarantee.to_json()], sort_keys=True, default=str)
+            boxes.setdefault(key, (run, []))[1].append(run.setting)
+    return "".join(_guarantee(run, settings) for run, settings in boxes.values())
+
+
+def _guarantee(run: Run, settings: Sequence[str]) -> str:
+    guarantee = run.guarantee
+    named = [setting for setting in dict.fromkeys(settings) if setting]
+    where = f'<p class="setting">{escape(listed(named))}</p>' if named else ""
+    conditions = "".join(f"<li>{escape(condition)}</li>" for condition in guarantee.conditions)
+    under = f"<p>Conditions:</p><ul>{conditions}</ul>" if conditions else ""
+    return (
+        f'<article class="guarantee {escape(guarantee.kind)}"><h3>{escape(run.mechanism)}</h3>{where}'
+        f'<p class="kind">{escape(KINDS[guarantee.kind])}</p><p>{escape(guarantee.statement)}</p>'
+        f"<p>{escape(epsilon_line(guarantee))}</p>{under}</article>"
+    )
+
+
+def _runs(groups: Sequence[Group]) -> str:
+    """How to run each again, with its configuration."""
+    return "".join(_again(run) for group in groups for run in group.runs)
+
+
+def _again(run: Run) -> str:
+    use = run.use
+    facts = [f"seed {run.seed}"]
+    facts += [f"{count(run.epochs, 'epoch')}"] if run.epochs else []
+    facts += [f"scored on {count(use.n, 'record')}"] if use else []
+    facts.append(f"records of shape {' × '.join(map(str, run.schema.shape))} ({run.schema.kind})")
+    return (
+        f"<details><summary><b>{escape(run.title)}</b> on {escape(run.data)} "
+        f'<span class="facts">{escape(", ".join(facts))}</span></summary>'
+        f'<pre class="command">{escape(again(run))}</pre><pre>{escape(run.config_text)}</pre></details>'
+    )
+
+
+def again(run: Run) -> str:
+    """The commands that repeat a run: from the recorded configuration to new scores."""
+    command = str(run.config.get("run", {}).get("command", "fit"))
+    config = f"{run.name}/config.toml"
+    first = ["sfumato", command, run.mechanism, "--config", config, "--out", "again"]
+    return f"{shlex.join(first)}\nsfumato audit again\nsfumato report again"
+
+
+def _versions(groups: Sequence[Group]) -> str:
+    """Versions of all runs; where they differ, every value is listed."""
+    values: dict[str, list[str]] = {}
+    for group in groups:
+        for run in group.runs:
+            for name, value in run.env.items():
+                if str(value) not in values.setdefault(str(name), []):
+                    values[str(name)].append(str(value))
+    if not values:
+        return "<p>No run recorded its versions (env.json is missing).</p>"
+    items = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(', '.join(v))}</dd></div>" for k, v in values.items())
+    return f'<dl class="versions">{items}</dl>'
+
+
+def _title(groups: Sequence[Group]) -> str:
+    methods = list(dict.fromkeys(method for group in groups for method in group.methods))
+    data = listed([group.data for group in groups])
+    shown = listed(methods) if len(methods) <= 6 else f"{len(methods)} methods"
+    return f"{shown} on {data}"
+
+
+def _subtitle(groups: Sequence[Group]) -> str:
+    runs = sum(len(group.runs) for group in groups)
+    scores = sum(len(run.utility) + len(run.attacks) for group in groups for run in group.runs)
+    attacks = {score.attack for group in groups for run in group.runs for score in run.attacks}
+    return f"{count(runs, 'audited run')}, {count(len(attacks), 'attack')}, {count(scores, 'score')}"
+
+
+def _resource(name: str) -> str:
+    return files("sfumato.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _json(value: Json) -> str:
+    """JSON that cannot end its script element, whatever it holds."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """A content security policy: only these scripts run, and nothing is fetched."""
+    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts)
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"

@@ -1,0 +1,113 @@
+"""Several points on one data set, audited alike: sweeps, studies and the demo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sfumato.auditing import CPU, Controls, Effort
+from sfumato.core.dataset import Splits
+from sfumato.core.errors import DataError
+from sfumato.core.runs import RunFolder, read_json, write_json
+from sfumato.mechanisms import mechanism_class
+from sfumato.mechanisms.base import Progress, no_progress
+from sfumato.workflow.fitting import fit_run, resolve, splits_of
+from sfumato.workflow.measuring import audit_run
+
+
+@dataclass(frozen=True)
+class Point:
+    """A mechanism with some of its hyper-parameters."""
+
+    mechanism: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """Mechanism and knob setting, as a folder name."""
+        knob = mechanism_class(self.mechanism).knob
+        shown = {} if knob is None or knob not in self.params else {knob: self.params[knob]}
+        return "-".join([self.mechanism, *(f"{k}-{v:g}" for k, v in shown.items())])
+
+
+def compare(
+    points: Sequence[Point],
+    data: Mapping[str, Any],
+    out: Path,
+    *,
+    seed: int = 0,
+    effort: Effort = CPU,
+    warm_start: bool = True,
+    splits: Splits | None = None,
+    progress: Progress = no_progress,
+    say: Callable[[str], None] = lambda _: None,
+) -> list[dict[str, Any]]:
+    """Fit and audit every point below ``out/points``; finished points are not done again.
+
+    With ``warm_start`` a point trains on from the point of the same mechanism before it, for a quarter of the epochs.
+    """
+    configs = [resolve(point.mechanism, data, point.params, seed=seed) for point in points]
+    _claim(out, {"points": [f"points/{point.id}" for point in points], "config": configs})
+    controls = Controls()
+    before: dict[str, Path] = {}
+    results = []
+    for number, (point, config) in enumerate(zip(points, configs, strict=True), 1):
+        folder = out / "points" / point.id
+        folder.parent.mkdir(exist_ok=True)
+        if not (folder / "scores.json").exists():
+            splits = splits or splits_of(config)
+            say(f"{number}/{len(points)} {point.id}: fit")
+            start = before.get(point.mechanism) if warm_start else None
+            fit_run(config, folder, resume=True, start=start, splits=splits, progress=progress)
+            audit_run(
+                folder,
+                effort=effort,
+                splits=splits,
+                controls=controls,
+                say=lambda what, number=number: say(f"{number}/{len(points)} {what}"),  # type: ignore[misc]
+            )
+        before[point.mechanism] = folder
+        results.append({"point": point.id, "params": dict(point.params), **read_json(folder / "scores.json")})
+    return results
+
+
+def sweep(
+    mechanism: str, data: Mapping[str, Any], knob: str, values: Sequence[float], out: Path, **options: Any
+) -> list[dict[str, Any]]:
+    """One mechanism over the values of one hyper-parameter; ``options`` as for ``compare``."""
+    params = options.pop("params", {})
+    points = [Point(mechanism, {**params, knob: value}) for value in values]
+    return compare(points, data, out, **options)
+
+
+def front(results: Sequence[Mapping[str, Any]], threat: str = "reconstruction") -> list[str]:
+    """The points that no other one beats in both accuracy and worst-case privacy."""
+
+    def place(result: Mapping[str, Any]) -> tuple[float, float]:
+        accuracy = next(score["value"] for score in result["utility"] if score["primary"])
+        worst = result["worst"][threat]
+        return accuracy, worst["value"] if worst["better_for_owner"] == "higher" else -worst["value"]
+
+    places = {result["point"]: place(result) for result in results if threat in result["worst"]}
+    return [
+        point
+        for point, (a, p) in places.items()
+        if not any(b >= a and q >= p and (b, q) != (a, p) for b, q in places.values())
+    ]
+
+
+def _claim(out: Path, content: Mapping[str, Any]) -> None:
+    """Make the folder, or take up an interrupted comparison of the same points."""
+    if (out / "front.json").exists():
+        theirs = read_json(out / "front.json")
+        if theirs["points"] != content["points"] or RunFolder.differs(theirs["config"], content["config"]):
+            raise DataError(f"{out} holds another comparison: choose another --out.")
+        return
+    RunFolder.refuse_used(out)
+    try:
+        (out / "points").mkdir(parents=True, exist_ok=True)
+        write_json(out / "front.json", content)
+    except OSError as error:
+        raise DataError(f"cannot write to {out} ({error.strerror}): choose another --out.") from None

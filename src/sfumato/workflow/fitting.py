@@ -1,0 +1,58 @@
+"""From a configuration to a fitted run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import sfumato
+from sfumato.core.dataset import Splits
+from sfumato.core.runs import RunFolder
+from sfumato.data import load_splits
+from sfumato.mechanisms import load_mechanism, mechanism_class
+from sfumato.mechanisms.base import Mechanism, Progress, no_progress
+
+Config = dict[str, Any]
+
+
+def resolve(mechanism: str, data: Mapping[str, Any], params: Mapping[str, Any], *, seed: int) -> Config:
+    """The full configuration of a fit: every default written out, every name checked."""
+    fresh = mechanism_class(mechanism)().set_params(**params, seed=seed)
+    fresh._check_params()
+    stored = fresh.stored_params()
+    del stored["seed"]
+    return {
+        "run": {"command": "fit", "mechanism": mechanism, "seed": seed, "version": sfumato.__version__},
+        "data": {key: value for key, value in data.items() if value is not None},
+        "params": stored,
+    }
+
+
+def splits_of(config: Mapping[str, Any]) -> Splits:
+    """The owner, attacker and victim records that a configuration speaks of."""
+    return load_splits(**config["data"], seed=config["run"]["seed"])
+
+
+def fit_run(
+    config: Config,
+    out: Path,
+    *,
+    resume: bool = False,
+    start: Path | None = None,
+    splits: Splits | None = None,
+    progress: Progress = no_progress,
+) -> Mechanism:
+    """Fit what ``config`` says into the folder ``out``; ``start`` is a finished run to train on from."""
+    if start is not None:
+        config = {**config, "run": {**config["run"], "start": start.name}}
+    if not resume:
+        RunFolder.refuse_used(out)  # before the data are read: that may take long
+    splits = splits or splits_of(config)
+    run = RunFolder.create(out, config, resume=resume)
+    if run.done:
+        return load_mechanism(out)
+    mechanism = mechanism_class(config["run"]["mechanism"])().set_params(**config["params"], seed=config["run"]["seed"])
+    return mechanism.fit(
+        splits.owner, run=run, progress=progress, start=None if start is None else load_mechanism(start)
+    )

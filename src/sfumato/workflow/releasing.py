@@ -1,0 +1,79 @@
+"""From a fitted run folder and any amount of data to a release folder, in bounded memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sfumato.core.dataset import Dataset
+from sfumato.core.errors import DataError
+from sfumato.core.release import Release
+from sfumato.core.runs import RunFolder, atomic, write_json
+from sfumato.data import stream
+from sfumato.mechanisms import load_mechanism
+
+BATCH_ROWS = 4096
+
+
+def release_run(
+    path: Path, source: str, out: Path, *, labels: bool = False, say: Callable[[int], None] = lambda _: None
+) -> dict[str, Any]:
+    """Release ``source`` through the mechanism in ``path`` as ``out/release.parquet`` and ``out/release.json``.
+
+    Records stream through: memory does not grow with their number. With ``labels`` the utility labels go along.
+    The folder appears when it is complete. ``say`` hears the number of records done.
+    """
+    import pyarrow.parquet as pq
+
+    RunFolder.open(path)
+    if out.exists():
+        raise DataError(f"{out} already exists: choose another --out.")
+    mechanism = load_mechanism(path)
+    digest, rows = hashlib.sha256(), 0
+    shape: tuple[int, ...] = ()
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with atomic(out) as part:
+            part.mkdir()
+            writer = None
+            for batch in stream(source, mechanism.schema_, batch_rows=BATCH_ROWS, labels=labels):
+                release = mechanism.release(batch)
+                table = _table(release, batch)
+                if writer is None:
+                    writer = pq.ParquetWriter(
+                        part / "release.parquet", table.schema, compression="lz4", use_dictionary=False
+                    )
+                writer.write_table(table)
+                digest.update(np.ascontiguousarray(release.payload).data)
+                rows, shape = rows + len(batch), release.payload.shape[1:]
+                say(rows)
+            if writer is None:
+                raise DataError(f"{source} holds no records.")
+            writer.close()
+            card = {
+                "mechanism": mechanism.name,
+                "rows": rows,
+                "payload_shape": list(shape),
+                "digest": digest.hexdigest(),
+                "labels": list(mechanism.schema_.utility) if labels else [],
+                "guarantee": mechanism.guarantee().to_json(),
+            }
+            write_json(part / "release.json", card)
+    except OSError as error:
+        raise DataError(f"cannot write {out} ({error.strerror or error}): choose another --out.") from None
+    return {"release": str(out), **card}
+
+
+def _table(release: Release, batch: Dataset) -> Any:
+    """The payload as one fixed-size list a record, labels by class name."""
+    import pyarrow as pa
+
+    flat = np.ascontiguousarray(release.payload).reshape(-1)
+    columns = {"payload": pa.FixedSizeListArray.from_arrays(pa.array(flat), flat.size // len(release))}
+    for label, codes in release.utility.items():
+        columns[label] = pa.array(np.array(batch.schema.classes(label))[codes])
+    return pa.table(columns)

@@ -1,0 +1,158 @@
+"""Fake run folders, written the way an audit writes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save_file
+
+EMPIRICAL = {"kind": "empirical", "statement": "Measured by attacks only."}
+
+
+def score(  # one entry of scores.json
+    attack: str, threat: str, metric: str, value: float, *, half: float = 0.01, baseline: float | None = None,
+    control: float | None = None, primary: bool = True, target: str | None = None, n: int = 2000,
+) -> dict[str, Any]:  # fmt: skip
+    owner_wants_more = threat == "utility" or metric in ("mse", "l1")
+    return {
+        "attack": attack,
+        "threat": threat,
+        "metric": metric,
+        "better_for_owner": "higher" if owner_wants_more else "lower",
+        "value": value,
+        "ci": [value - half, value + half],
+        "baseline": baseline,
+        "control": control,
+        "n": n,
+        "seconds": 1.0,
+        "primary": primary,
+        "target": target,
+    }
+
+
+def utility(value: float, half: float = 0.004) -> list[dict[str, Any]]:
+    return [
+        score("own classifier", "utility", "accuracy", value, half=half, baseline=0.114, control=0.99),
+        score("fresh classifier", "utility", "accuracy", value - 0.01, half=half, baseline=0.114, control=0.99),
+        score("own classifier", "utility", "auroc", 0.999, half=0.001, baseline=0.5, control=1.0, primary=False),
+    ]
+
+
+def reconstruction(
+    mse: float, *, relative: float = 0.04, baseline: float | None = 0.067, control: float | None = 1e-4
+) -> list[dict[str, Any]]:
+    def mse_of(attack: str, value: float) -> dict[str, Any]:
+        return score(attack, "reconstruction", "mse", value, half=relative * value, baseline=baseline, control=control)
+
+    return [
+        mse_of("inverse-mirror", mse * 1.3),
+        mse_of("inverse-residual", mse),
+        score("inverse-mirror", "reconstruction", "ssim", 0.4, baseline=0.1, control=0.99, primary=False),
+        score("inverse-residual", "reconstruction", "ssim", 0.5, baseline=0.1, control=0.99, primary=False),
+    ]
+
+
+def attribute(value: float, target: str = "sex", control: float | None = 0.6) -> list[dict[str, Any]]:
+    return [
+        score("probe-linear", "attribute", "advantage", value * 0.8, baseline=0.0, control=control, target=target),
+        score("probe-mlp", "attribute", "advantage", value, baseline=0.0, control=control, target=target),
+    ]
+
+
+def schema(kind: str = "image", shape: Sequence[int] = (1, 8, 8)) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "shape": list(shape),
+        "ranges": [[0.0, 1.0]],
+        "utility": {"digit": [str(i) for i in range(10)]},
+        "private": {},
+        "x_columns": [],
+        "id_column": None,
+        "columns": [],
+        "audio": None,
+        "sources": {},
+    }
+
+
+def gallery(shape: Sequence[int], payload: Sequence[int] = (24,), n: int = 8) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(7)  # the same victims in every run
+    originals = rng.random((n, *shape), dtype=np.float32)
+    return {
+        "originals": originals,
+        "release": rng.standard_normal((n, *payload)).astype(np.float32),
+        "recon/inverse-residual": originals * 0.5,
+        "recon/inverse-mirror": originals * 0.4,
+    }
+
+
+def write_run(
+    path: Path,
+    mechanism: str = "ran",
+    *,
+    data: str = "mnist",
+    params: Mapping[str, Any] | None = None,
+    use: Sequence[dict[str, Any]] | None = None,
+    attacks: Sequence[dict[str, Any]] | None = None,
+    guarantee: Mapping[str, Any] | None = None,
+    kind: str = "image",
+    shape: Sequence[int] = (1, 8, 8),
+    tensors: Mapping[str, np.ndarray] | None = None,
+    audited: bool = True,
+    classes: Sequence[str] | None = None,
+    features: Sequence[Sequence[float]] | None = None,
+    labels: Sequence[int] | None = None,
+) -> Path:
+    """Write one run folder and return it."""
+    path.mkdir(parents=True)
+    lines = ["[run]", 'command = "fit"', f"mechanism = {json.dumps(mechanism)}", "seed = 0", 'version = "0.1.0"']
+    lines += ["", "[data]", f"source = {json.dumps(data)}", 'utility = ["digit"]', "private = []", "", "[params]"]
+    lines += [f"{key} = {json.dumps(value)}" for key, value in (params or {"lam": 0.5}).items()]
+    (path / "config.toml").write_text("\n".join(lines) + "\n")
+    (path / "schema.json").write_text(json.dumps(schema(kind, shape)))
+    (path / "env.json").write_text(json.dumps({"sfumato": "0.1.0", "python": "3.11.7", "torch": "2.6.0"}))
+    (path / "metrics.jsonl").write_text("".join(json.dumps({"epoch": i, "loss": 1 / i}) + "\n" for i in range(1, 4)))
+    save_file(dict(tensors if tensors is not None else gallery(shape)), path / "gallery.safetensors")
+    rng = np.random.default_rng(0)
+    names = list(classes or [str(i) for i in range(10)])
+    points = features if features is not None else rng.standard_normal((40, 3)).tolist()
+    codes = list(labels) if labels is not None else [i % len(names) for i in range(len(points))]
+    value = {"points": points, "labels": codes, "classes": names, "label": "digit"}
+    (path / "features.json").write_text(json.dumps(value))
+    if audited:
+        found = list(attacks if attacks is not None else reconstruction(0.0068))
+        (path / "scores.json").write_text(
+            json.dumps(
+                {
+                    "run": str(path),
+                    "mechanism": mechanism,
+                    "data": data,
+                    "guarantee": dict(guarantee or EMPIRICAL),
+                    "utility": list(use if use is not None else utility(0.989)),
+                    "attacks": found,
+                    "worst": worst(found),
+                }
+            )
+        )
+    return path
+
+
+def worst(scores: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for entry in scores:
+        key = entry["threat"] if entry["target"] is None else f"{entry['threat']}:{entry['target']}"
+        sign = 1 if entry["better_for_owner"] == "higher" else -1
+        if entry["primary"] and (key not in kept or sign * entry["value"] < sign * kept[key]["value"]):
+            kept[key] = entry
+    return kept
+
+
+def write_sweep(folder: Path, runs: Mapping[str, Mapping[str, Any]]) -> Path:
+    """Write a sweep folder: ``runs`` maps a point's name to the arguments of ``write_run``."""
+    for name, arguments in runs.items():
+        write_run(folder / "points" / name, **arguments)
+    (folder / "front.json").write_text(json.dumps({"points": [f"points/{name}" for name in runs]}))
+    return folder

@@ -1,0 +1,150 @@
+"""The verdict says what was measured and no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from report_runs import attribute, reconstruction, score, utility, write_run
+
+from sfumato.report import render_card
+from sfumato.report.collect import collect
+from sfumato.report.verdict import verdict
+
+
+def words(*folders: Path) -> str:
+    groups = collect(folders)
+    assert len(groups) == 1
+    return verdict(groups[0]).text()
+
+
+@pytest.fixture
+def method(tmp_path):
+    def make(name: str, accuracy: float, mse: float, **more) -> Path:
+        attacks = reconstruction(mse, **more)
+        return write_run(tmp_path / name, name, use=utility(accuracy), attacks=attacks)
+
+    return make
+
+
+def test_one_run_is_told_with_its_interval_baseline_and_control(tmp_path):
+    text = words(write_run(tmp_path / "r"))
+    assert text.startswith("Released: ran output for mnist records, audited on 2,000 records.")
+    assert "Others read digit with 98.9 % [98.5, 99.3] accuracy (majority guess 11.4 %)." in text
+    assert (
+        "The best of 2 reconstruction attacks (inverse-residual) rebuilds records with MSE 0.00680 "
+        "[0.00653, 0.00707]; a guesser who sees nothing gets 0.067, with no defence the same attack gets 0.0001."
+    ) in text
+    assert "The release leaks: the attack does better than a guesser who sees nothing." in text
+    assert "no ε can be stated" in text
+
+
+def test_an_attack_at_its_baseline_is_no_proof(tmp_path):
+    text = words(write_run(tmp_path / "r", attacks=reconstruction(0.0665)))
+    assert "No reconstruction attack of this suite does measurably better" in text
+    assert "other attacks may" in text
+
+
+def test_a_release_at_its_control_is_said_to_leak_as_without_a_defence(tmp_path):
+    text = words(write_run(tmp_path / "r", attacks=reconstruction(1.01e-4)))
+    assert "as much as a release with no defence" in text
+
+
+@pytest.mark.parametrize("mse", [1e-4, 0.0068, 0.067])
+def test_nothing_is_ever_called_safe(tmp_path, mse):
+    text = words(write_run(tmp_path / "r", attacks=[*reconstruction(mse), *attribute(0.001)])).lower()
+    assert not any(word in text for word in ("safe", "secure", "private data is protected", "guaranteed"))
+
+
+def test_attacks_that_lose_without_a_defence_cannot_be_trusted(tmp_path):
+    text = words(write_run(tmp_path / "r", attacks=reconstruction(0.067, control=0.068)))
+    assert "The analysis of reconstruction cannot be trusted" in text
+    assert "inverse-mirror and inverse-residual" in text
+
+
+def test_a_single_attack_that_loses_without_a_defence_is_named(tmp_path):
+    attacks = reconstruction(0.01)
+    attacks[0]["control"] = 0.08
+    text = words(write_run(tmp_path / "r", attacks=attacks))
+    assert "inverse-mirror does not beat the guesser where nothing is defended" in text
+    assert "cannot be trusted" not in text
+
+
+def test_a_missing_control_is_said(tmp_path):
+    text = words(write_run(tmp_path / "r", attacks=reconstruction(0.01, control=None)))
+    assert "has no undefended control" in text
+
+
+def test_a_missing_baseline_is_not_read_as_a_leak(tmp_path):
+    text = words(write_run(tmp_path / "r", attacks=reconstruction(0.01, baseline=None)))
+    assert "Without a baseline the reconstruction figure cannot be read" in text
+
+
+def test_a_private_label_is_named(tmp_path):
+    text = words(write_run(tmp_path / "r", attacks=attribute(0.32)))
+    assert "The best of 2 attribute attacks (probe-mlp) reads the private label sex with advantage 0.320" in text
+
+
+def test_a_reidentification_rate_is_a_percentage(tmp_path):
+    attack = score("reid-query", "reidentification", "rate", 0.12, baseline=0.01, control=0.98)
+    text = words(write_run(tmp_path / "r", attacks=[attack]))
+    assert "The only reidentification attack (reid-query) links released records to known ones with rate 12.0 %" in text
+
+
+def test_methods_are_ranked_at_comparable_accuracy(method):
+    text = words(method("ran", 0.985, 0.017), method("dnn", 0.989, 0.004), method("noisy", 0.94, 0.05))
+    assert text.index("ran: MSE 0.0170") < text.index("dnn: MSE 0.00400")
+    assert "Not comparable at this accuracy: noisy reaches 94.0 % at most." in text
+    assert "ran is better than dnn under the fresh attacker" in text
+    assert "overlap" not in text
+
+
+def test_overlapping_intervals_leave_the_order_open(method):
+    text = words(method("ran", 0.985, 0.0042), method("dnn", 0.989, 0.0041))
+    assert "Its interval overlaps that of dnn: the order of these two is not settled." in text
+    assert "ran is not shown to be better than dnn under the fresh attacker" in text
+
+
+def test_ran_that_hides_less_than_dnn_is_said_to_be_not_better(method):
+    text = words(method("ran", 0.985, 0.003), method("dnn", 0.989, 0.0041))
+    assert "ran is not better than dnn under the fresh attacker" in text
+
+
+def test_ran_without_comparable_accuracy_is_not_compared_with_dnn(method):
+    text = words(method("ran", 0.95, 0.02), method("dnn", 0.989, 0.0041))
+    assert "no runs of comparable accuracy" in text
+
+
+def test_the_undefended_method_is_not_ranked(method):
+    text = words(method("none", 0.999, 1e-4), method("dnn", 0.98, 0.004), method("noisy", 0.979, 0.003))
+    assert "none: MSE" not in text
+    assert "behind a defence is 98.0 %" in text
+
+
+def test_a_sweep_owns_up_to_picking_its_setting(tmp_path):
+    runs = [
+        write_run(tmp_path / str(lam), params={"lam": lam}, use=utility(acc), attacks=reconstruction(mse))
+        for lam, acc, mse in ((0.1, 0.989, 0.004), (0.5, 0.985, 0.009), (0.9, 0.95, 0.03))
+    ]
+    text = words(*runs)
+    assert "ran, λ = 0.5: MSE 0.00900" in text
+    assert "picked on the same records" in text
+
+
+def test_a_run_without_attacks_says_that_nothing_is_known(tmp_path):
+    assert "No attack was run: nothing is known" in words(write_run(tmp_path / "r", attacks=[]))
+
+
+def test_the_card_states_guarantee_scores_references_and_commands(tmp_path):
+    card = render_card(write_run(tmp_path / "r"))
+    assert card.startswith("# ran on mnist")
+    assert "**Empirical.**" in card
+    assert "| Reconstruction | inverse-residual | MSE (higher is better for the owner) | 0.00680 |" in card
+    assert "| 0.067 | 0.0001 | 2,000 |" in card
+    assert "    sfumato fit ran --config r/config.toml --out again" in card
+
+
+def test_the_card_escapes_what_files_say(tmp_path):
+    card = render_card(write_run(tmp_path / "r", data="<b>|`x`\n# y"))
+    assert "<b>" not in card
+    assert card.splitlines()[0] == "# ran on &lt;b&gt;\\|\\`x\\` \\# y"

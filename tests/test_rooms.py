@@ -1,0 +1,75 @@
+"""The house's import rules: which room may use which."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sfumato
+
+ROOT = Path(sfumato.__file__).parent
+MAY_IMPORT = {
+    "core": set(),
+    "data": {"core"},
+    "nets": set(),
+    "privacy": {"core"},
+    "mechanisms": {"core", "nets", "privacy"},
+    "attacks": {"core", "nets"},
+    "auditing": {"core", "nets", "attacks", "mechanisms"},
+    "report": {"core"},
+    "workflow": {"core", "data", "mechanisms", "auditing", "report"},
+    "studies": {"core", "mechanisms", "auditing", "report", "workflow"},
+    "cli": {"core", "data", "mechanisms", "auditing", "report", "workflow", "studies"},
+}
+
+
+def imports(file: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return {name for name in found if name.startswith("sfumato.")}
+
+
+@pytest.mark.parametrize("room", sorted(MAY_IMPORT))
+def test_room_imports_only_what_it_may(room: str) -> None:
+    files = list((ROOT / room).rglob("*.py"))
+    assert files, f"room {room} is gone"
+    for file in files:
+        strangers = {name.split(".")[1] for name in imports(file)} - MAY_IMPORT[room] - {room}
+        assert not strangers, f"{file.relative_to(ROOT)} must not import {sorted(strangers)}"
+
+
+def test_every_room_has_a_rule() -> None:
+    rooms = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert rooms == set(MAY_IMPORT)
+
+
+def test_attacks_never_import_mechanisms() -> None:
+    code = "import sfumato.attacks.inverse, sfumato.attacks.probes, sfumato.attacks.reidentification, sys;"
+    code += "sys.exit(any(name.startswith('sfumato.mechanisms') for name in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_importing_sfumato_is_light() -> None:
+    code = "import sfumato, sfumato.cli.main, sys; sys.exit(bool({'torch', 'plotly', 'sklearn', 'pyarrow'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_nothing_is_stored_as_pickle() -> None:
+    for file in ROOT.rglob("*.py"):
+        names = imports_of_any(file)
+        assert not names & {"pickle", "joblib", "dill", "cloudpickle"}, file
+        assert "torch.load(" not in file.read_text(), file
+
+
+def imports_of_any(file: Path) -> set[str]:
+    tree = ast.parse(file.read_text())
+    plain = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    return plain | {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}

@@ -20,16 +20,13 @@ from sfumato.nets.loop import as_tensor, forward_in_batches, minibatches
 from sfumato.nets.mirror import NotAChain, mirror
 from sfumato.nets.residual import residual_decoder
 
-_FEWEST_STEPS = 500
-"""An attacker with few records passes over them more often: 40 steps would measure its haste, not the defence."""
-
-
 class InverseNetwork(ReconstructionAttack):
     """Minimises |x − D(payload(x))|² over the auxiliary records.
 
     ``mirror`` is the paper's attacker, the encoder upside down; ``residual`` a stronger one for any payload. A
     randomised pipeline is queried anew every epoch. The epoch that is best on a held-out tenth of the auxiliary
-    records is kept.
+    records is kept. An attacker with few records passes over them more often, until it has taken ``fewest_steps``:
+    forty steps would measure its haste and not the defence.
     """
 
     def __init__(
@@ -40,12 +37,14 @@ class InverseNetwork(ReconstructionAttack):
         batch: int = 128,
         rate: float = 4e-3,
         width: int = 32,
+        fewest_steps: int = 500,
     ) -> None:
         self.decoder = decoder
         self.epochs = epochs
         self.batch = batch
         self.rate = rate
         self.width = width
+        self.fewest_steps = fewest_steps
         self._trained: tuple[Query, nn.Module] | None = None
 
     @property
@@ -87,11 +86,13 @@ class InverseNetwork(ReconstructionAttack):
         torch.manual_seed(seed)
         network = self._network(knowledge, tuple(payload.shape[1:]))
         in_epoch = len(x_fit) // self.batch + 1
-        epochs = max(self.epochs, math.ceil(_FEWEST_STEPS / in_epoch))
+        epochs = max(self.epochs, math.ceil(self.fewest_steps / in_epoch))
         optimiser = torch.optim.Adam(network.parameters())
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=self.rate, total_steps=epochs * in_epoch)
         best = F.mse_loss(forward_in_batches(network, payload_val), target_val).item()
         kept = copy.deepcopy(network.state_dict())
+        if best == 0.0:
+            return network  # the payload is the record: there is nothing to learn
         for epoch in range(epochs):
             if epoch > 0 and knowledge.randomised:
                 payload = as_tensor(knowledge.query(x_fit))

@@ -67,7 +67,7 @@ class EncoderMechanism(Mechanism):
         self.encoder_ = self._make_encoder(schema)
         try:
             features = output_shape(self.encoder_, schema.shape)
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:
             raise UsageError(
                 f"{self.name}: the encoder cannot take records of shape {schema.shape} ({error})."
             ) from None

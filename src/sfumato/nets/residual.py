@@ -36,23 +36,29 @@ class _Cleaner(nn.Module):
         super().__init__()
         dims = len(record) - 1
         conv = nn.Conv1d if dims == 1 else nn.Conv2d
+        few = width // 2
+        half = tuple((side + 1) // 2 for side in record[1:])
         self.gain = nn.Parameter(torch.tensor(1.0))
-        self.fine = nn.Sequential(conv(record[0], width // 2, 3, padding=1), nn.ReLU())
+        self.fine = nn.Sequential(conv(record[0], few, 3, padding=1), nn.ReLU())
+        self.middle = nn.Sequential(conv(few, few, 3, stride=2, padding=1), _Residual(dims, few))
         self.coarse = nn.Sequential(
-            conv(width // 2, width, 4, stride=2, padding=1),
+            conv(few, width, 3, stride=2, padding=1),
             _Residual(dims, width),
             _Residual(dims, width),
-            nn.Upsample(size=record[1:], mode="nearest"),
-            conv(width, width // 2, 1),
+            conv(width, few, 1),
+            nn.Upsample(size=half, mode="nearest"),
         )
-        self.out = conv(width // 2, record[0], 3, padding=1)
+        self.up = nn.Upsample(size=record[1:], mode="nearest")
+        self.out = conv(few, record[0], 3, padding=1)
         nn.init.zeros_(self.out.weight)
         assert self.out.bias is not None
         nn.init.zeros_(self.out.bias)
 
     def forward(self, x: Tensor) -> Tensor:  # (B, C, …) → (B, C, …)
         fine = self.fine(x)  # (B, W/2, …)
-        clean: Tensor = self.gain * x + self.out(fine + self.coarse(fine))
+        middle = self.middle(fine)  # half the size
+        middle = middle + self.coarse(middle)  # a quarter, and back
+        clean: Tensor = self.gain * x + self.out(fine + self.up(middle))
         return clean if self.training else clean.clamp(0.0, 1.0)
 
 

@@ -78,7 +78,8 @@ def front(group: Group, key: str, looks: Mapping[str, Style], ids: Mapping[str, 
     use = runs[0].use
     utility = metric_name(use.metric).capitalize() if use else "Utility"
     layout = _layout() | {
-        "xaxis": _axis() | {"title": {"text": f"{utility} for others (higher is better)"}, "tickformat": ".1~%"},
+        "xaxis": _axis()
+        | {"title": {"text": f"{utility} for others (higher is better)"}, "tickformat": ".1~%", "range": _reach(runs)},
         "yaxis": _axis() | axis,
         "shapes": shapes,
         "annotations": notes,
@@ -156,7 +157,7 @@ def _best_line(runs: Sequence[Run], key: str, floor: float) -> list[Figure]:
         {
             "type": "scatter",
             "mode": "lines",
-            "name": "best trade-offs of all",
+            "name": "best overall",
             "x": [_utility(run) for run in best],
             "y": [max(run.worst[key].value, floor) for run in best],
             "line": {"color": "#d3d9e2", "width": 9},
@@ -282,6 +283,14 @@ def _span(scores: Sequence[Score], *, logarithmic: bool) -> tuple[float, float]:
     low, high = min(values), max(values)
     air = max(0.08 * (high - low), 0.01)
     return low - air, high + 1.6 * air
+
+
+def _reach(runs: Sequence[Run]) -> list[float]:
+    """The range of the x axis: all utility intervals, never narrower than four points."""
+    ends = [end for run in runs if run.use for end in run.use.ci]
+    low, high = min(ends), max(ends)
+    air = max(0.04 * (high - low), (0.04 - (high - low)) / 2, 0.002)
+    return [low - air, min(high + air, max(high, 1.0) + 0.004)]
 
 
 def _axis_name(key: str, score: Score) -> str:

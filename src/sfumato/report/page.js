@@ -22,11 +22,13 @@
     }
     nodes.push(facts);
     const records = run.rows.length ? data.pictures[run.rows[0].key].length : 0;
-    for (let from = 0; from < records; from += 4) {
-      const strip = make("div", undefined, run.kind === "image" || run.kind === "audio" ? "strip" : "strip smooth");
+    const square = run.kind === "image" || run.kind === "audio";
+    const across = square ? 4 : 2;
+    for (let from = 0; from < records; from += across) {
+      const strip = make("div", undefined, square ? "strip" : "strip smooth");
       for (const row of run.rows) {
         strip.append(make("span", row.label));
-        for (let i = from; i < from + 4; i += 1) {
+        for (let i = from; i < from + across; i += 1) {
           const uri = data.pictures[row.key][i];
           const picture = uri ? make("img") : make("span");
           if (uri) {

@@ -46,7 +46,7 @@ def render_page(groups: Sequence[Group], *, title: str | None = None) -> str:
         guarantees=_guarantees(groups),
         runs=_runs(groups),
         versions=_versions(groups),
-        records=count(max((len(p) for p in builder.pictures.values()), default=0), "real record"),
+        records=count(builder.records, "real record"),
         version=escape(sfumato.__version__),
         data=data,
         plotly=plotly,
@@ -64,13 +64,17 @@ class _Builder:
         self.spaces: list[Json] = []
         self.runs: list[Json] = []
         self.ids: list[dict[str, int]] = []
-        self.keys: dict[str, list[Json]] = {}
         for group in groups:
             own: dict[str, int] = {}
             for run in group.runs:
                 own[run.name] = len(self.runs)
                 self.runs.append(self._run(run, len(self.runs)))
             self.ids.append(own)
+
+    @property
+    def records(self) -> int:
+        """How many real records the page shows."""
+        return sum(len(uris) for key, uris in self.pictures.items() if key.startswith("originals-"))
 
     def payload(self) -> Json:
         """What the script needs, as one JSON value."""
@@ -119,17 +123,20 @@ class _Builder:
             else ""
         )
         chips = "".join(self._chips(index, group, method) for method in group.methods)
+        choosing = "Point at a mark, or choose a run under the chart, to see the records that were rebuilt from it."
+        hidden = "" if len(group.runs) > 1 else " hidden"
         body = (
             f'{choice}<div class="duo"><div class="chart"><div id="front-{number}" class="plot front" role="img" '
             f'aria-label="Utility against the best attack, one mark a run; the table below holds the same figures">'
-            f'</div><div class="chips" id="front-{number}-chips"><p class="hint">Show a run:</p>{chips}</div></div>'
+            f'</div><div class="chips" id="front-{number}-chips"{hidden}>'
+            f'<p class="hint">Show a run:</p>{chips}</div></div>'
             f'<aside class="panel" id="front-{number}-panel" aria-live="polite"></aside></div>'
         )
         return _section(
             "Trade-off",
             "Each mark is one run: what others can do with the release, against what the best attack of the suite "
             "gets. Bars are 95 % intervals. A method’s line joins its runs that none of its own beats on both axes. "
-            "Point at a mark, or choose a run under the chart, to see the records that were rebuilt from it.",
+            + (choosing if len(group.runs) > 1 else "The records that were rebuilt from it stand beside the chart."),
             body,
         )
 
@@ -143,7 +150,7 @@ class _Builder:
             f'<button type="button" data-run="{self.ids[index][run.name]}">{escape(run.setting or method)}</button>'
             for run in group.of(method)
         )
-        return f'<div class="chip-row"><span class="method">{escape(method)}</span>{buttons}</div>'
+        return f'<div class="chip-row"><span class="method">{escape(method)}</span><div>{buttons}</div></div>'
 
     def _wall(self, index: int, group: Group) -> str:
         shown = [group.representative(method) for method in group.methods]
@@ -235,8 +242,8 @@ class _Builder:
 
 def _verdict(group: Group, *, alone: bool) -> str:
     found: Verdict = verdict(group)
-    lead = _prose(" ".join(found.lead))
-    parts = [f'<p class="lead">{lead}</p>']
+    first, *others = (f"{_prose(text)}</p>" for text in found.lead)
+    parts = [f'<p class="lead">{first}', *(f"<p>{text}" for text in others)]
     parts.append('<div class="rankings">' if found.rankings else "")
     for ranking in found.rankings:
         items = "".join(f"<li>{_emphasised(item)}</li>" for item in ranking.items)

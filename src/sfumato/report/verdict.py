@@ -29,7 +29,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Plain text, not yet escaped: ``lead`` sentences, rankings, and warnings that must not be overlooked."""
+    """Plain text, not yet escaped: ``lead`` paragraphs, rankings, and warnings that must not be overlooked."""
 
     lead: tuple[str, ...]
     rankings: tuple[Ranking, ...] = ()
@@ -99,12 +99,13 @@ def threat_sentences(run: Run, key: str) -> list[str]:
 
 def _one(run: Run) -> Verdict:
     use = run.use
-    lead = [f"Released: {run.mechanism} output for {run.data} records."]
+    first = [f"Released: {run.mechanism} output for {run.data} records."]
     if use is not None:
-        lead[0] = f"Released: {run.mechanism} output for {run.data} records, audited on {count(use.n, 'record')}."
-        lead += _uses(run)
+        first[0] = f"Released: {run.mechanism} output for {run.data} records, audited on {count(use.n, 'record')}."
+        first += _uses(run)
+    lead = [" ".join(first)]
     for key in sorted(run.worst, key=lambda k: (k.partition(":")[0] != "reconstruction", k)):
-        lead += threat_sentences(run, key)
+        lead.append(" ".join(threat_sentences(run, key)))
     if not run.worst:
         lead.append("No attack was run: nothing is known about what leaks.")
     lead.append(_guarantee([run]))
@@ -134,7 +135,7 @@ def _several(group: Group) -> Verdict:
     lead = [f"Compared on {group.data}: {names}, {count(len(group.runs), 'run')} in all."]
     if not defended:
         lead.append("No utility was measured, so the methods cannot be compared at equal use.")
-        return Verdict((*lead, _guarantee(group.runs)), warnings=trust_warnings(group.runs))
+        return Verdict((" ".join(lead), _guarantee(group.runs)), warnings=trust_warnings(group.runs))
     best = max(defended, key=lambda run: _use(run).value)
     use = _use(best)
     label = best.labels[0] if best.labels else "the label"
@@ -145,7 +146,7 @@ def _several(group: Group) -> Verdict:
     rankings = tuple(_ranking(group, defended, key) for key in group.threats)
     if not rankings:
         lead.append("No attack was run: nothing is known about what leaks.")
-    return Verdict((*lead, _guarantee(group.runs)), rankings, trust_warnings(group.runs))
+    return Verdict((" ".join(lead), _guarantee(group.runs)), rankings, trust_warnings(group.runs))
 
 
 def _ranking(group: Group, defended: Sequence[Run], key: str) -> Ranking:

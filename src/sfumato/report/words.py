@@ -119,7 +119,7 @@ def epsilon_line(guarantee: Guarantee) -> str:
         return f"The paper states ε = {guarantee.epsilon:g}, δ = {guarantee.delta:g}. This is NOT PROVEN."
     if guarantee.kind == "anonymity":
         return f"Probability of the right guess: {guarantee.anonymity:.3g}. No ε can be stated."
-    return "No ε can be stated: what is known is what the attacks below measured."
+    return "No ε can be stated: what is known is what the attacks measured."
 
 
 def _significant(value: float) -> str:

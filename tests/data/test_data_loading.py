@@ -68,9 +68,7 @@ def test_encoded_images_are_scaled_and_channels_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [pa.uint8(), pa.int64()])
 def test_lists_of_pixels_are_images(tmp_path: Path, kind: pa.DataType) -> None:
     pixels = np.arange(3 * 64).reshape(3, 64)
-    path = write(
-        tmp_path / "p.parquet", pixels=pa.array(pixels.tolist(), pa.list_(kind)), y=pa.array(["a", "b", "a"])
-    )
+    path = write(tmp_path / "p.parquet", pixels=pa.array(pixels.tolist(), pa.list_(kind)), y=pa.array(["a", "b", "a"]))
     data = load(path, utility="y")
     assert data.schema.kind == "image" and data.schema.shape == (1, 8, 8)
     np.testing.assert_allclose(data.x.reshape(3, 64), pixels / 255, atol=1e-6)
@@ -178,15 +176,11 @@ def test_silence_and_a_full_scale_tone_fill_the_fixed_range(tmp_path: Path) -> N
     assert data.x[0].max() == 0
     assert 0.9 < data.x[1].max() <= 1
     assert data.x[2, 0, :, 10:].max() == 0, "what follows the recording is silence"
-    assert np.argmax(data.x[3, 0].mean(axis=1)) < np.argmax(data.x[1, 0].mean(axis=1)), (
-        "mels are ordered by pitch"
-    )
+    assert np.argmax(data.x[3, 0].mean(axis=1)) < np.argmax(data.x[1, 0].mean(axis=1)), "mels are ordered by pitch"
 
 
 def test_a_recording_at_another_rate_gives_nearly_the_same_picture(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "a.parquet", audio=image_cells([wav(tone(700)), wav(tone(700, rate=16000), 16000)])
-    )
+    path = write(tmp_path / "a.parquet", audio=image_cells([wav(tone(700)), wav(tone(700, rate=16000), 16000)]))
     x = load(path).x
     assert np.abs(x[0] - x[1])[0, :24].mean() < 0.05
 
@@ -195,9 +189,7 @@ def test_class_names_of_the_hub_note_are_used(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
     note = {"info": {"features": {"label": {"_type": "ClassLabel", "names": ["cat", "dog"]}}}}
-    table = pa.table({"v": [1.0, 2.0], "label": [1, 0]}).replace_schema_metadata(
-        {"huggingface": json.dumps(note)}
-    )
+    table = pa.table({"v": [1.0, 2.0], "label": [1, 0]}).replace_schema_metadata({"huggingface": json.dumps(note)})
     pq.write_table(table, tmp_path / "h.parquet")
     data = load(tmp_path / "h.parquet", utility="label")
     assert data.schema.classes("label") == ("cat", "dog") and data.label("label").tolist() == [1, 0]
@@ -284,9 +276,7 @@ def test_unreadable_images_and_recordings_are_named(tmp_path: Path) -> None:
         load(path)
 
 
-def test_a_decompression_bomb_is_refused_before_decoding(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_decompression_bomb_is_refused_before_decoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sfumato.data.images.MAX_PIXELS", 100)
     path = write(tmp_path / "big.parquet", image=image_cells([png(np.zeros((11, 11)))]))
     with pytest.raises(DataError, match="more than 100"):
@@ -304,9 +294,7 @@ def test_an_npz_header_that_lies_is_refused(tmp_path: Path) -> None:
     import zipfile
 
     body = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        body, {"descr": "|u1", "fortran_order": False, "shape": (2**30, 28, 28)}
-    )
+    np.lib.format.write_array_header_1_0(body, {"descr": "|u1", "fortran_order": False, "shape": (2**30, 28, 28)})
     with zipfile.ZipFile(tmp_path / "lie.npz", "w") as archive:
         archive.writestr("x.npy", body.getvalue() + b"\0" * 10)
     with pytest.raises(DataError, match="header promises"):

@@ -29,8 +29,7 @@ class FakeHub:
     def list_repo_files(self, repo_id: str, *, repo_type: str) -> Iterable[str]:
         assert repo_type == "dataset"
         return [
-            file.relative_to(self._folder / repo_id).as_posix()
-            for file in (self._folder / repo_id).rglob("*.parquet")
+            file.relative_to(self._folder / repo_id).as_posix() for file in (self._folder / repo_id).rglob("*.parquet")
         ]
 
     def hf_hub_download(self, repo_id: str, filename: str, *, repo_type: str) -> str:
@@ -58,11 +57,7 @@ def test_shards_of_the_hub_become_one_renamed_file(tmp_path: Path, monkeypatch: 
 
 def test_speakers_are_read_from_file_names(tmp_path: Path) -> None:
     cells = pa.array(
-        [
-            {"bytes": wav(tone(300)), "path": f"{digit}_{who}_0.wav"}
-            for digit in range(2)
-            for who in ("theo", "lucas")
-        ]
+        [{"bytes": wav(tone(300)), "path": f"{digit}_{who}_0.wav"} for digit in range(2) for who in ("theo", "lucas")]
     )
     for part in ("train", "test"):
         write(tmp_path / f"hub/mteb/free-spoken-digit-dataset/data/{part}-0.parquet",
@@ -91,9 +86,7 @@ def test_adult_is_read_as_uci_ships_it(tmp_path: Path) -> None:
     row = "39, Private, 77516, Bachelors, 13, Divorced, ?, Unmarried, White, Male, 2174, 0, 40, Cuba, <=50K"
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr(
-            "adult.data", f"{row}\n{row.replace('<=50K', '>50K').replace(' Male', ' Female')}\n\n"
-        )
+        archive.writestr("adult.data", f"{row}\n{row.replace('<=50K', '>50K').replace(' Male', ' Female')}\n\n")
         archive.writestr("adult.test", f"|1x3 Cross validator\n{row}.\n{row.replace('<=50K', '>50K')}.\n")
     found = fetch(entry("adult"), tmp_path / "cache" / "adult", download=lambda url: packed.getvalue())
     assert pq.read_table(found["test"]).column("income").to_pylist() == ["<=50K", ">50K"]
@@ -109,9 +102,7 @@ def test_har_is_read_as_uci_ships_it(tmp_path: Path) -> None:
             for what in ("body_acc", "body_gyro", "total_acc"):
                 for axis in "xyz":
                     text = "\n".join(" ".join(f"{v:.4f}" for v in row) for row in rng.normal(size=(6, 128)))
-                    archive.writestr(
-                        f"UCI HAR Dataset/{part}/Inertial Signals/{what}_{axis}_{part}.txt", text
-                    )
+                    archive.writestr(f"UCI HAR Dataset/{part}/Inertial Signals/{what}_{axis}_{part}.txt", text)
             archive.writestr(f"UCI HAR Dataset/{part}/y_{part}.txt", "\n".join("123456"))
             archive.writestr(f"UCI HAR Dataset/{part}/subject_{part}.txt", "\n".join("112233"))
     outer = io.BytesIO()

@@ -127,9 +127,7 @@ def test_ranges_come_from_the_train_part_only(tmp_path: Path) -> None:
 
 
 def test_subjects_in_both_parts_are_pooled(tmp_path: Path) -> None:
-    folder = two_parts(
-        tmp_path / "set", who=[[row % 20 for row in range(90)], [row % 20 for row in range(30)]]
-    )
+    folder = two_parts(tmp_path / "set", who=[[row % 20 for row in range(90)], [row % 20 for row in range(30)]])
     parts = load_splits(folder, utility="income", private="sex", id="who", seed=0)
     assert len(parts.owner) + len(parts.attacker) + len(parts.victim) == 120
     assert abs(len(parts.owner) / 120 - 0.6) < 0.1

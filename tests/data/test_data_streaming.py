@@ -76,9 +76,7 @@ def test_a_large_file_streams_in_little_memory(tmp_path: Path) -> None:
     rows = 100_000
     cells = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(rows * 784, dtype=np.uint8)), 784)
     # One single row group of 78 million values: a reader that takes row groups whole needs over 300 MB.
-    pq.write_table(
-        pa.table({"pixels": cells}), path, row_group_size=rows, use_dictionary=False, compression="none"
-    )
+    pq.write_table(pa.table({"pixels": cells}), path, row_group_size=rows, use_dictionary=False, compression="none")
     del cells
     code = (
         "import resource, sys\n"

@@ -21,8 +21,6 @@ def built(tiny: Dataset, **params: float) -> RAN:
     return ran
 
 
-
-
 def batch(tiny: Dataset) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.from_numpy(tiny.x.copy()), torch.from_numpy(tiny.utility["bright"].copy())
 

@@ -12,7 +12,12 @@ from sfumato.nets.encoders import ENCODERS, output_shape
 from sfumato.nets.mirror import NotAChain, mirror
 from sfumato.nets.residual import residual_decoder
 
-SHAPES = {"lenet": [(1, 28, 28), (9, 128), (1, 32, 32)], "alexnet": [(3, 32, 32)], "vgg16": [(3, 32, 32)], "mlp": [(30,)]}
+SHAPES = {
+    "lenet": [(1, 28, 28), (9, 128), (1, 32, 32)],
+    "alexnet": [(3, 32, 32)],
+    "vgg16": [(3, 32, 32)],
+    "mlp": [(30,)],
+}
 CASES = [(name, shape) for name, shapes in SHAPES.items() for shape in shapes]
 
 
@@ -25,7 +30,9 @@ def test_mirror_of_a_provided_encoder_gives_records_back(name: str, shape: tuple
 
 
 def test_mirror_reverses_the_layers_one_by_one() -> None:
-    encoder = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 5))
+    encoder = nn.Sequential(
+        nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 5)
+    )
     kinds = [type(layer) for layer in mirror(encoder, (1, 8, 8))]
     assert kinds == [nn.Linear, nn.Unflatten, nn.Upsample, nn.ReLU, nn.BatchNorm2d, nn.ConvTranspose2d, nn.Sigmoid]
 
@@ -44,7 +51,9 @@ def test_mirror_fits_any_convolution_and_pooling(
 ) -> None:
     conv, max_pool = (nn.Conv1d, nn.MaxPool1d) if dims == 1 else (nn.Conv2d, nn.MaxPool2d)
     shape = (2, *[side] * dims)
-    encoder = nn.Sequential(conv(2, 3, kernel, stride=stride, padding=min(padding, kernel // 2)), nn.ReLU(), max_pool(pool))
+    encoder = nn.Sequential(
+        conv(2, 3, kernel, stride=stride, padding=min(padding, kernel // 2)), nn.ReLU(), max_pool(pool)
+    )
     features = encoder(torch.rand(2, *shape))
     assert mirror(encoder, shape)(features).shape == (2, *shape)
 

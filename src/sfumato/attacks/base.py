@@ -19,7 +19,7 @@ import numpy.typing as npt
 from sfumato.core import metrics
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import RuleBroken
-from sfumato.core.intervals import Interval, bootstrap, mean_interval, wilson
+from sfumato.core.intervals import Interval, bootstrap, mean_interval, share_interval, wilson
 from sfumato.core.knowledge import Knowledge, Truth, guessing
 from sfumato.core.release import Release
 from sfumato.core.score import Direction, Score
@@ -188,7 +188,7 @@ class ReidentificationAttack(Attack):
     def measure(self, guess: Guess, truth: Truth) -> list[Measured]:
         positions = truth.positions()
         found = np.where(guess == -1, 1.0 / len(positions), guess == positions).astype(np.float64)
-        interval = mean_interval(found) if np.isin(found, (0.0, 1.0)).all() else wilson(1.0, len(positions))
+        interval = wilson(float(found.sum()), len(positions))
         return [Measured("rate", "lower", float(found.mean()), interval, (0.0, 1.0), primary=True)]
 
 
@@ -201,7 +201,14 @@ def measure_classification(
     """
     right = metrics.correct(truth, scores)
     majority = float(np.bincount(truth).max() / len(truth))
-    accuracy = _mean("accuracy", better_for_owner, right, data, (0.0, 1.0), primary=better_for_owner == "higher")
+    accuracy = Measured(
+        "accuracy",
+        better_for_owner,
+        float(right.mean()),
+        share_interval(right, data.ids),
+        (0.0, 1.0),
+        primary=better_for_owner == "higher",
+    )
     low, high = accuracy.ci
     n = len(truth)
 

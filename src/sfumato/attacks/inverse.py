@@ -16,9 +16,10 @@ from sfumato.core.knowledge import Knowledge, Query
 from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
 from sfumato.nets.encoders import output_shape
-from sfumato.nets.loop import as_tensor, forward_in_batches, minibatches
+from sfumato.nets.loop import as_tensor, channels_last, forward_in_batches, minibatches
 from sfumato.nets.mirror import NotAChain, mirror
 from sfumato.nets.residual import residual_decoder
+
 
 class InverseNetwork(ReconstructionAttack):
     """Minimises |x − D(payload(x))|² over the auxiliary records.
@@ -84,7 +85,7 @@ class InverseNetwork(ReconstructionAttack):
         target, target_val = as_tensor(x_fit), as_tensor(x_val)
 
         torch.manual_seed(seed)
-        network = self._network(knowledge, tuple(payload.shape[1:]))
+        network = channels_last(self._network(knowledge, tuple(payload.shape[1:])))
         in_epoch = len(x_fit) // self.batch + 1
         epochs = max(self.epochs, math.ceil(self.fewest_steps / in_epoch))
         optimiser = torch.optim.Adam(network.parameters())

@@ -93,9 +93,7 @@ def audit(
     scores: list[Score] = []
     skipped: list[tuple[str, str]] = []
     gallery = scene.gallery()
-    chosen = (
-        attacks if attacks is not None else suite(splits.schema, epochs=effort.attack_epochs, width=effort.attack_width)
-    )
+    chosen = attacks if attacks is not None else _suite(splits, effort)
     for attack in chosen:
         knowledge, release, truth = scene.stage(attack)
         obstacle = attack.obstacle(knowledge)
@@ -117,6 +115,10 @@ def audit(
         gallery=gallery,
         features=scene.features(),
     )
+
+
+def _suite(splits: Splits, effort: Effort) -> list[Attack]:
+    return suite(splits.schema, epochs=effort.attack_epochs, width=effort.attack_width, steps=effort.attack_steps)
 
 
 class _Scene:

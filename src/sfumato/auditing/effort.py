@@ -9,15 +9,16 @@ from sfumato.core.errors import unknown
 
 @dataclass(frozen=True)
 class Effort:
-    """epochs and width of the inverse networks; epochs of the fresh classifier; candidates for re-identification."""
+    """Epochs, width and least number of steps of the inverse networks; epochs of the fresh classifier; candidates."""
 
     attack_epochs: int = 6
     attack_width: int = 32
+    attack_steps: int = 500
     task_epochs: int = 4
     candidates: int = 1000
 
 
-SMOKE = Effort(attack_epochs=2, attack_width=16, task_epochs=2, candidates=100)
+SMOKE = Effort(attack_epochs=2, attack_width=16, attack_steps=60, task_epochs=2, candidates=100)
 CPU = Effort()
 FULL = Effort(attack_epochs=30, attack_width=64, task_epochs=10)
 

@@ -24,10 +24,15 @@ def wilson(successes: float, n: int) -> Interval:
     return (max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half)))
 
 
+def share_interval(hits: Values, subjects: npt.NDArray[Any] | None = None) -> Interval:
+    """The interval of a share of yes/no values: Wilson's, or the bootstrap over subjects where they repeat."""
+    if _groups(subjects, len(hits)) is None:
+        return wilson(float(hits.sum()), len(hits))
+    return mean_interval(hits, subjects)
+
+
 def mean_interval(values: Values, subjects: npt.NDArray[Any] | None = None) -> Interval:
-    """The interval of a mean: Wilson for independent yes/no values, else the bootstrap."""
-    if _groups(subjects, len(values)) is None and np.isin(values, (0.0, 1.0)).all():
-        return wilson(float(values.sum()), len(values))
+    """The bootstrap interval of a mean."""
     return bootstrap(lambda weights: float(weights @ values / weights.sum()), len(values), subjects)
 
 

@@ -21,6 +21,7 @@ from sfumato.mechanisms.base import Mechanism, Progress
 from sfumato.nets.encoders import ENCODERS, classifier, default_encoder, output_shape
 from sfumato.nets.loop import (
     as_tensor,
+    channels_last,
     forward_in_batches,
     load_optimiser_state,
     minibatches,
@@ -64,7 +65,7 @@ class EncoderMechanism(Mechanism):
 
     def _build(self, schema: Schema) -> None:
         torch.manual_seed(derive_seed(self.seed, self.name, "weights"))
-        self.encoder_ = self._make_encoder(schema)
+        self.encoder_ = channels_last(self._make_encoder(schema))
         try:
             features = output_shape(self.encoder_, schema.shape)
         except (RuntimeError, ValueError) as error:

@@ -13,7 +13,7 @@ from sfumato.core.errors import UsageError, check_range
 from sfumato.core.guarantee import Guarantee, empirical
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.encoder import Architecture, EncoderMechanism
-from sfumato.nets.loop import take_step
+from sfumato.nets.loop import channels_last, take_step
 from sfumato.nets.mirror import NotAChain, mirror
 
 
@@ -63,7 +63,7 @@ class RAN(EncoderMechanism):
     def _build(self, schema: Schema) -> None:
         super()._build(schema)
         try:
-            self.decoder_ = mirror(self.encoder_, schema.shape)
+            self.decoder_ = channels_last(mirror(self.encoder_, schema.shape))
         except NotAChain as error:
             raise UsageError(f"ran: the encoder cannot be mirrored: {error}") from None
 

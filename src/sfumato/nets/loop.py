@@ -18,6 +18,14 @@ def as_tensor(array: npt.NDArray[np.float32] | npt.NDArray[np.int64]) -> Tensor:
         return torch.from_numpy(array)
 
 
+def channels_last(module: nn.Module) -> nn.Module:
+    """The same network with its 2-D convolutions in the memory order that is about twice as fast on a CPU."""
+    for parameter in module.parameters():
+        if parameter.dim() == 4:
+            parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
+    return module
+
+
 def minibatches(n: int, batch: int, seed: int) -> Iterator[Tensor]:
     """Row numbers of one epoch in a seeded order; a last batch too small for batch norm joins its neighbour."""
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
@@ -32,9 +40,13 @@ def forward_in_batches(module: nn.Module, x: Tensor, batch: int = 1024) -> Tenso
     was_training = module.training
     module.eval()
     with torch.inference_mode():
-        out = [module(part) for part in torch.split(x, batch)]
+        first = module(x[:batch])
+        out = torch.empty(len(x), *first.shape[1:])
+        out[:batch] = first
+        for start in range(batch, len(x), batch):
+            out[start : start + batch] = module(x[start : start + batch])
     module.train(was_training)
-    return torch.cat(out) if len(out) > 1 else out[0]
+    return out
 
 
 def take_step(optimiser: torch.optim.Optimizer, objective: Tensor) -> None:

@@ -10,7 +10,7 @@ demo: $(STAMP)
 	$(BIN)/sfumato demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

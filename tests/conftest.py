@@ -23,7 +23,7 @@ torch.set_num_threads(1)
 
 @pytest.fixture(scope="session")
 def digits() -> Splits:
-    """1,500 digits: label ``odd`` may be used, ``ge5`` is private."""
+    """1,500 digits: label ``digit`` may be used, ``ge5`` is private."""
     return load_splits("digits", utility=["digit"], private=["ge5"], limit=1500, seed=0)
 
 
@@ -35,7 +35,7 @@ def fitted(digits: Splits) -> dict[str, Mechanism]:
 
 @pytest.fixture
 def tiny() -> Dataset:
-    """Forty 12×12 records with two classes that differ in brightness."""
+    """Forty 16×16 records with two classes that differ in brightness."""
     rng = np.random.default_rng(0)
     y = np.arange(40) % 2
     x = (rng.random((40, 1, 16, 16)) * 0.5 + 0.5 * y[:, None, None, None]).astype(np.float32)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sfumato.attacks.base import AttributeAttack
-from sfumato.core.dataset import FloatArray
+from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.core.knowledge import Knowledge
 from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
@@ -43,51 +43,64 @@ class AttributeProbe(AttributeAttack):
         x, y = auxiliary.x[rows], auxiliary.label(self.label)[rows]
         queries = 2 if knowledge.randomised else 1
         features = np.concatenate([_flat(knowledge.query(x)) for _ in range(queries)])
-        model = _pipeline(self.kind, features.shape[1], seed)
-        model.fit(features, np.tile(y, queries))
+        labels = np.tile(y, queries)
+        model = _pipeline(self.kind, features, labels, seed)
+        model.fit(features, labels)
         scores = np.zeros((len(release), len(auxiliary.schema.classes(self.label))), dtype=np.float32)
         scores[:, model.classes_] = model.predict_proba(_flat(release.payload))
         return scores
 
 
-def _pipeline(kind: Kind, width: int, seed: int) -> Any:
+def _pipeline(kind: Kind, features: FloatArray, labels: IntArray, seed: int) -> Any:
     from sklearn.decomposition import PCA
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     steps: list[Any] = [StandardScaler()]
-    if kind in ("trees", "knn") and width > _WIDEST:
-        steps.append(PCA(_WIDEST, svd_solver="randomized", random_state=seed))
-    return make_pipeline(*steps, _ESTIMATORS[kind](seed))
+    if kind in ("trees", "knn") and features.shape[1] > _WIDEST:
+        steps.append(PCA(min(_WIDEST, len(features)), svd_solver="randomized", random_state=seed))
+    return make_pipeline(*steps, _ESTIMATORS[kind](labels, seed))
 
 
-def _linear(seed: int) -> Any:
+def _can_hold_out(labels: IntArray) -> bool:
+    """Whether a tenth of the records, for early stopping, can have every class."""
+    counts = np.unique(labels, return_counts=True)[1]
+    return bool(counts.min() >= 2 and len(labels) >= 10 * len(counts))
+
+
+def _linear(_labels: IntArray, seed: int) -> Any:
     from sklearn.linear_model import LogisticRegression
 
     return LogisticRegression(max_iter=300, C=0.3, random_state=seed)
 
 
-def _mlp(seed: int) -> Any:
+def _mlp(labels: IntArray, seed: int) -> Any:
     from sklearn.neural_network import MLPClassifier
 
     return MLPClassifier(
-        (128,), early_stopping=True, max_iter=40, n_iter_no_change=4, batch_size=256, random_state=seed
+        (128,),
+        early_stopping=_can_hold_out(labels),
+        max_iter=40,
+        n_iter_no_change=4,
+        batch_size=min(256, len(labels) * 9 // 10),
+        random_state=seed,
     )
 
 
-def _trees(seed: int) -> Any:
+def _trees(labels: IntArray, seed: int) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    return HistGradientBoostingClassifier(max_iter=150, early_stopping=True, n_iter_no_change=5, random_state=seed)
+    early = _can_hold_out(labels)
+    return HistGradientBoostingClassifier(max_iter=150, early_stopping=early, n_iter_no_change=5, random_state=seed)
 
 
-def _knn(_seed: int) -> Any:
+def _knn(labels: IntArray, _seed: int) -> Any:
     from sklearn.neighbors import KNeighborsClassifier
 
-    return KNeighborsClassifier(15, weights="distance")
+    return KNeighborsClassifier(min(15, len(labels)), weights="distance")
 
 
-_ESTIMATORS: dict[Kind, Callable[[int], Any]] = {"linear": _linear, "mlp": _mlp, "trees": _trees, "knn": _knn}
+_ESTIMATORS: dict[Kind, Callable[[IntArray, int], Any]] = {"linear": _linear, "mlp": _mlp, "trees": _trees, "knn": _knn}
 
 
 def _flat(payload: FloatArray) -> FloatArray:

@@ -201,7 +201,7 @@ def _control(attack: Attack, scene: _Scene, controls: Controls) -> dict[str, flo
     if attack.obstacle(undefended) is not None:
         return None
     raw = replace(release, mechanism="none", payload=scene.splits.victim.x[: len(release)])
-    return controls.get(f"{attack.name}:{attack.target()}", lambda: attack(raw, undefended, truth).values())
+    return controls.get(repr(attack), lambda: attack(raw, undefended, truth).values())
 
 
 def _raw(data: Dataset) -> Release:

@@ -19,6 +19,8 @@ from sfumato.nets.loop import as_tensor, forward_in_batches, minibatches, take_s
 
 FRESH = "fresh classifier"
 OWN = "own classifier"
+_FEWEST_STEPS = 300
+"""A receiver with few records passes over them more often."""
 
 
 def own_scores(logits: FloatArray, victim: Dataset, label: str) -> list[Score]:
@@ -51,7 +53,7 @@ def _train(payload: FloatArray, labels: IntArray, classes: int, epochs: int, see
     network = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(size), classifier((size,), classes))
     optimiser = torch.optim.Adam(network.parameters(), 1e-3)
     network.train()
-    for epoch in range(epochs):
+    for epoch in range(max(epochs, _FEWEST_STEPS * 128 // len(x))):
         for rows in minibatches(len(x), 128, derive_seed(seed, epoch)):
             take_step(optimiser, F.cross_entropy(network(x[rows]), y[rows]))
     return network

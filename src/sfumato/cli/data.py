@@ -17,18 +17,14 @@ Source = Annotated[str, typer.Argument(help="A named data set, or a file or fold
 @app.command("list")
 def list_(json: Json = False) -> None:
     """The named data sets, and which of them are at hand."""
-    from rich.table import Table
-
-    from sfumato.cli.show import OUT, print_json
+    from sfumato.cli.show import OUT, new_table, print_json
     from sfumato.data import listing
 
     entries = listing()
     if json:
         print_json(entries)
         return
-    table = Table()
-    for column in ("name", "kind", "records", "utility", "private", "where", "licence"):
-        table.add_column(column)
+    table = new_table("name", "kind", "records", "utility", "private", "where", "licence")
     for entry in entries:
         table.add_row(*(str(entry[key]) for key in ("name", "kind", "size", "utility", "private", "where", "licence")))
     OUT.print(table)
@@ -78,7 +74,11 @@ def check(
             raise typer.Exit(DataError.exit_code)
         return
     for problem in problems:
-        OUT.print(f"{problem.severity}: {problem}", markup=False)
+        OUT.print(str(problem), markup=False)
     if errors:
-        raise DataError(f"{source}: {errors} error{'s' if errors > 1 else ''} to mend before it can be used.")
-    OUT.print(f"{source}: fine" + (f", {len(problems)} warnings" if problems else ""), markup=False)
+        raise DataError(f"{source}: {_count(errors, 'error')} to mend before it can be used.")
+    OUT.print(f"{source}: fine" + (f", {_count(len(problems), 'warning')}" if problems else ""), markup=False)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,8 +28,9 @@ from sfumato.cli.options import (
     parse_knob,
     parse_settings,
     read_config,
+    start_of,
 )
-from sfumato.core.errors import SfumatoError, UsageError
+from sfumato.core.errors import DataError, SfumatoError, UsageError
 
 app = typer.Typer(
     name="sfumato",
@@ -43,6 +45,7 @@ app.add_typer(data_commands.app, name="data")
 
 Run = Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")]
 EffortName = Annotated[str, typer.Option("--effort", help="How hard the attackers try: smoke, cpu or full.")]
+INTERRUPTED = 130
 
 
 def _version(show: bool) -> None:
@@ -117,7 +120,7 @@ def fit(
     folder = out or Path("runs") / f"{name}-{Path(str(resolved['data']['source'])).stem}"
     with Talk(quiet) as talk:
         talk.say(f"{name}: fit")
-        fit_run(resolved, folder, resume=resume, progress=talk.epoch)
+        fit_run(resolved, folder, resume=resume, start=start_of(config, asked), progress=talk.epoch)
     if json:
         print_json({"run": str(folder), "config": resolved})
     else:
@@ -194,15 +197,14 @@ def sweep(
     from sfumato.workflow import sweep as run_sweep
     from sfumato.workflow.compare import front
 
-    name, values = parse_knob(knob)
     defaults = mechanism_class(mechanism).parameters()
-    parse_settings([f"{name}={values[0]:g}"], defaults, mechanism)
+    name, values = parse_knob(knob, defaults, mechanism)
     with Talk(quiet) as talk:
         results = run_sweep(
             mechanism,
             data_config({}, data, x, utility, private, subject, limit),
             name,
-            [type(defaults[name])(value) for value in values],
+            values,
             out,
             params=parse_settings(settings, defaults, mechanism),
             effort=effort_named(effort),
@@ -240,7 +242,7 @@ def reproduce(
     study: Annotated[str | None, typer.Argument(help="A study; without one, the list.")] = None,
     data: Annotated[str | None, typer.Option("--data", "-d", help="One of the study's data sets.")] = None,
     scale: Annotated[str, typer.Option("--scale", help="smoke, cpu or full.")] = "cpu",
-    out: Annotated[Path | None, typer.Option("--out", help="Folder; default runs/STUDY-DATA-SCALE.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder; default runs/PAPER-DATA-SCALE.")] = None,
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
@@ -268,20 +270,42 @@ def reproduce(
 def run() -> None:
     """The entry point: a wrong call or wrong data is one sentence and an exit code, never a traceback."""
     try:
-        code: Any = app(standalone_mode=False)
+        with warnings.catch_warnings():
+            if not sys.warnoptions:
+                warnings.simplefilter("ignore")  # libraries warn their callers; that is not the user of a command
+            code: Any = app(prog_name="sfumato", standalone_mode=False)
+        sys.stdout.flush()
     except SfumatoError as error:
-        sys.stderr.write(f"sfumato: {error}\n")
-        code = error.exit_code
-    except KeyboardInterrupt:
-        sys.stderr.write("sfumato: interrupted; the same command with --resume goes on.\n")
-        code = 130
+        code = _fail(str(error), error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except OSError as error:
+        what = f"cannot use {error.filename or 'a file'} ({error.strerror or error})"
+        code = _fail(f"{what}: check the path, its permissions and the space left.", DataError.exit_code)
     except Exception as error:
-        show = getattr(error, "show", None)  # click's own errors know how to print themselves
-        if show is None:
-            raise
-        show()
-        code = getattr(error, "exit_code", 2)
+        code = _refuse(error)
+    if code == INTERRUPTED:
+        _fail("interrupted; the same command goes on or starts again (fit: add --resume).", INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(sentence: str, code: int) -> int:
+    sys.stderr.write(f"sfumato: {sentence}\n")
+    return code
+
+
+def _refuse(error: Exception) -> int:
+    """The parser's own complaints in our form; anything else is a bug and keeps its traceback."""
+    explain = getattr(error, "format_message", None)
+    if explain is None:
+        raise error
+    context = getattr(error, "ctx", None)
+    message = str(explain()).strip()
+    if context is None or "\n" in message:  # called without arguments: the message is the help
+        sys.stderr.write(f"{message}\n")
+    else:
+        _fail(f"{message.rstrip('.')} (see '{context.command_path} -h').", 2)
+    return int(getattr(error, "exit_code", 2))

@@ -55,21 +55,28 @@ def _typed(name: str, text: str, kind: type) -> Any:
     return text
 
 
-def parse_knob(text: str) -> tuple[str, list[float]]:
-    """``name=low:high:count`` (evenly spaced, both ends) or ``name=a,b,c``."""
-    name, sign, values = text.partition("=")
+def parse_knob(text: str, defaults: dict[str, Any], owner: str) -> tuple[str, list[float]]:
+    """``name=low:high:count`` (evenly spaced, both ends) or ``name=a,b,c``, for a number among the parameters."""
+    from sfumato.core.errors import unknown
+
+    name, _, wanted = text.partition("=")
+    numbers = {key: type(value) for key, value in defaults.items() if type(value) in (int, float) and key != "seed"}
+    if name not in numbers:
+        raise unknown(f"knob of {owner}", name, numbers)
     try:
-        if not sign:
-            raise ValueError
-        if ":" in values:
-            low, high, count = values.split(":")
-            n = int(count)
-            if n < 2:
-                raise ValueError
-            return name, [round(float(low) + (float(high) - float(low)) * i / (n - 1), 10) for i in range(n)]
-        return name, [float(value) for value in values.split(",")]
-    except ValueError:
+        values = _spaced(*wanted.split(":")) if ":" in wanted else [float(value) for value in wanted.split(",")]
+    except (ValueError, TypeError):
         raise UsageError(f"--knob {text}: write it as name=low:high:count (count ≥ 2) or name=a,b,c.") from None
+    if numbers[name] is int and not all(value.is_integer() for value in values):
+        raise UsageError(f"--knob {text}: {name} is a whole number, give only such values.")
+    return name, [numbers[name](value) for value in values]
+
+
+def _spaced(low: str, high: str, count: str) -> list[float]:
+    first, last, steps = float(low), float(high), int(count) - 1
+    if steps < 1:
+        raise ValueError(count)
+    return [round(first + (last - first) * i / steps, 10) for i in range(steps + 1)]
 
 
 def read_config(path: Path | None) -> dict[str, Any]:
@@ -82,10 +89,45 @@ def read_config(path: Path | None) -> dict[str, Any]:
         raise DataError(f"{path} does not exist.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path} is not valid TOML ({error}).") from None
-    strange = sorted(set(config) - {"run", "data", "params"})
+    strange = sorted(set(config) - {*_KEYS, "params"})
     if strange:
         raise UsageError(f"{path}: unknown table [{strange[0]}]; a configuration has [run], [data] and [params].")
+    for table, content in config.items():
+        if not isinstance(content, dict):
+            raise UsageError(f"{path}: write [{table}] as a table, with a line name = value for each setting.")
+        for key, value in content.items() if table in _KEYS else ():
+            _check_key(path, table, key, value)
     return config
+
+
+_KEYS: dict[str, dict[str, type]] = {
+    "run": {"command": str, "mechanism": str, "seed": int, "version": str, "start": str},
+    "data": {"source": str, "x": list, "utility": list, "private": list, "id": str, "limit": int},
+}
+_NOUNS = {str: "a text", list: "a list of texts", int: "a whole number ≥ 0"}
+
+
+def _check_key(path: Path, table: str, key: str, value: Any) -> None:
+    from sfumato.core.errors import unknown
+
+    kinds = _KEYS[table]
+    if key not in kinds:
+        raise unknown(f"key of [{table}] in {path}", key, kinds)
+    fits = type(value) is kinds[key] and (value >= 0 if kinds[key] is int else True)
+    if kinds[key] is list:
+        fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    if not fits:
+        raise UsageError(f"{path}: {key} in [{table}] must be {_NOUNS[kinds[key]]}, got {value!r}.")
+
+
+def start_of(config: Path | None, run: dict[str, Any]) -> Path | None:
+    """The neighbouring run that a run of this configuration trains on from, if it is a later point of a sweep."""
+    if config is None or "start" not in run:
+        return None
+    start = config.resolve().parent.parent / run["start"]
+    if not start.is_dir():
+        raise DataError(f"{config} trains on from {start}, which is gone: run the sweep again, or remove its 'start'.")
+    return start
 
 
 def data_config(

@@ -7,16 +7,28 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-OUT = Console(highlight=False, soft_wrap=True)
+WIDE = 160
+OUT = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else WIDE)
 ERR = Console(stderr=True, highlight=False)
 
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout."""
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
+
+
+def new_table(*columns: str, numbers: Sequence[str] = (), title: str | None = None) -> Table:
+    """A table that breaks long words instead of cutting them off: texts left, numbers right."""
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for column in numbers:
+        table.add_column(column, overflow="fold", justify="right")
+    return table
 
 
 class Talk:
@@ -61,11 +73,11 @@ class Talk:
 
 def score_table(scores: Mapping[str, Any]) -> Table:
     """The scores of one run, worst marked, with baseline and control."""
-    table = Table(title=f"{scores['mechanism']} on {scores['data']}", title_justify="left")
-    for column in ("threat", "attack or task", "metric"):
-        table.add_column(column)
-    for column in ("value", "95 % interval", "baseline", "control"):
-        table.add_column(column, justify="right")
+    table = new_table(
+        *("threat", "attack or task", "metric"),
+        numbers=("value", "95 % interval", "baseline", "control"),
+        title=f"{scores['mechanism']} on {scores['data']}",
+    )
     worst = {(s["attack"], s["target"], s["metric"]) for s in scores["worst"].values()}
     for score in (*scores["utility"], *scores["attacks"]):
         if not (score["primary"] or score["metric"] in ("ssim", "auroc")):
@@ -87,13 +99,9 @@ def score_table(scores: Mapping[str, Any]) -> Table:
 def front_table(results: Sequence[Mapping[str, Any]], best: Sequence[str]) -> Table:
     """One line a point: accuracy and the worst of each threat."""
     threats = list(dict.fromkeys(threat for result in results for threat in result["worst"]))
-    table = Table()
-    table.add_column("point")
-    table.add_column("accuracy", justify="right")
-    for threat in threats:
-        metric = next(r["worst"][threat]["metric"] for r in results if threat in r["worst"])
-        table.add_column(f"worst {threat} ({metric})", justify="right")
-    table.add_column("on the front")
+    metrics = [next(r["worst"][threat]["metric"] for r in results if threat in r["worst"]) for threat in threats]
+    worst = [f"worst {threat} ({metric})" for threat, metric in zip(threats, metrics, strict=True)]
+    table = new_table("point", numbers=("accuracy", *worst, "on the front"))
     for result in results:
         accuracy = next(score for score in result["utility"] if score["primary"])
         cells = [_with_interval(result["worst"][threat]) if threat in result["worst"] else "—" for threat in threats]

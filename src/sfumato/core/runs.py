@@ -99,13 +99,13 @@ class RunFolder:
             return run
         cls.refuse_used(path)
         try:
-            (path / "checkpoint").mkdir(parents=True, exist_ok=True)
-            run.write_json("status.json", {"state": "running"})
-            run.write_json("env.json", environment())
             import tomli_w
 
-            with atomic(path / "config.toml") as part:
+            path.mkdir(parents=True, exist_ok=True)
+            with atomic(path / "config.toml") as part:  # first: from here on the run can be resumed
                 part.write_text(tomli_w.dumps(_toml_like(config)))
+            run.write_json("status.json", {"state": "running"})
+            run.write_json("env.json", environment())
         except OSError as error:
             raise DataError(f"cannot write to {path} ({error.strerror}): choose another --out.") from None
         return run
@@ -130,19 +130,23 @@ class RunFolder:
         if not (path / "config.toml").is_file():
             raise DataError(f"{path} is not a run folder (it has no config.toml).")
         if not run.done:
-            raise DataError(f"the run in {path} was interrupted: finish it with --resume.")
+            again = f"sfumato fit --config {path / 'config.toml'} --out {path} --resume"
+            raise DataError(f"the run in {path} was interrupted: finish it with '{again}'.")
         return run
 
     def config(self) -> dict[str, Any]:
         """What ``config.toml`` says."""
         try:
-            return tomllib.loads((self.path / "config.toml").read_text())
-        except tomllib.TOMLDecodeError as error:
-            raise DataError(f"{self.path / 'config.toml'} is not valid TOML ({error}).") from None
+            config = tomllib.loads((self.path / "config.toml").read_text())
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise DataError(f"{self.path / 'config.toml'} is not valid TOML ({error}): restore it.") from None
+        if not isinstance(config.get("run"), dict) or not isinstance(config.get("data"), dict):
+            raise DataError(f"{self.path / 'config.toml'} lacks [run] or [data]: restore it.")
+        return config
 
     @property
     def done(self) -> bool:
-        return (self.path / "status.json").is_file() and self.read_json("status.json")["state"] == "done"
+        return (self.path / "status.json").is_file() and self.read_json("status.json") == {"state": "done"}
 
     def finish(self) -> None:
         """Mark the run as done and drop what only a resumed run would need."""
@@ -169,6 +173,7 @@ class RunFolder:
         with atomic(self.path / "metrics.jsonl") as part:
             lines = [*kept, {"epoch": epoch, **metrics}]
             part.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        self.progress_file.parent.mkdir(exist_ok=True)
         write_tensors(self.progress_file, state)
 
     def load_progress(self) -> tuple[int, Tensors] | None:

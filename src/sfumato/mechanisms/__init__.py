@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sfumato.core.errors import unknown
+from sfumato.core.errors import DataError, unknown
 from sfumato.core.runs import read_json
 
 if TYPE_CHECKING:
@@ -38,4 +38,7 @@ def mechanism_class(name: str) -> type[Mechanism]:
 def load_mechanism(folder: Path, **overrides: Any) -> Mechanism:
     """The fitted mechanism in a run folder."""
     stored = read_json(folder / "mechanism.json")
-    return mechanism_class(stored["mechanism"]).load(folder, **overrides)
+    try:
+        return mechanism_class(stored["mechanism"]).load(folder, **overrides)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{folder} is damaged ({type(error).__name__}: {error}): restore it or fit again.") from None

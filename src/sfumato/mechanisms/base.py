@@ -173,7 +173,10 @@ class Mechanism(ABC):
             try:
                 network.load_state_dict(own)
             except RuntimeError as error:
-                raise DataError(f"the stored weights do not fit {self!r}: {error}") from None
+                reason = " ".join(str(error).split())[:200]
+                raise DataError(
+                    f"the stored weights do not fit {self!r} ({reason}): restore them or fit again."
+                ) from None
 
     def save(self, folder: Path) -> None:
         """Write parameters, schema and weights below ``folder``."""

@@ -22,6 +22,7 @@ from sfumato.nets.encoders import ENCODERS, classifier, default_encoder, output_
 from sfumato.nets.loop import (
     as_tensor,
     channels_last,
+    decay_rate,
     forward_in_batches,
     load_optimiser_state,
     minibatches,
@@ -65,8 +66,8 @@ class EncoderMechanism(Mechanism):
 
     def _build(self, schema: Schema) -> None:
         torch.manual_seed(derive_seed(self.seed, self.name, "weights"))
-        self.encoder_ = channels_last(self._make_encoder(schema))
         try:
+            self.encoder_ = channels_last(self._make_encoder(schema))
             features = output_shape(self.encoder_, schema.shape)
         except (RuntimeError, ValueError) as error:
             raise UsageError(
@@ -105,17 +106,20 @@ class EncoderMechanism(Mechanism):
         for module in self._modules().values():
             module.train()
         for epoch in range(done, epochs):
-            losses = self._epoch(game, x, y, derive_seed(self.seed, self.name, "epoch", epoch))
+            losses = self._epoch(game, x, y, epoch, epochs)
             if run is not None:
                 run.save_progress(epoch + 1, self.state() | optimiser_state(game.optimisers), losses)
             progress(epoch + 1, epochs, losses)
 
-    def _epoch(self, game: Game, x: Tensor, y: Tensor, seed: int) -> dict[str, float]:
+    def _epoch(self, game: Game, x: Tensor, y: Tensor, epoch: int, epochs: int) -> dict[str, float]:
         """One pass over the records; the mean losses."""
+        seed = derive_seed(self.seed, self.name, "epoch", epoch)
         means: dict[str, float] = {}
         batches = list(minibatches(len(x), self.batch, seed))
         randomness = Seeded(seed)
-        for rows in batches:
+        for number, rows in enumerate(batches):
+            for optimiser in game.optimisers.values():
+                decay_rate(optimiser, (epoch + number / len(batches)) / epochs)
             for name, loss in game.play(self._protect(x[rows], randomness), y[rows]).items():
                 means[name] = means.get(name, 0.0) + loss / len(batches)
         return means
@@ -152,3 +156,29 @@ class Discriminative:
         O_d = F.cross_entropy(self.network(x), y)  # Eq. 2
         take_step(self.optimisers["d"], O_d)
         return {"O_d": O_d.item()}
+
+
+class PlainNetwork(EncoderMechanism):
+    """Encoder and classifier trained for the task alone: what every baseline starts from."""
+
+    def __init__(
+        self,
+        *,
+        rate: float = 1e-3,
+        epochs: int = 4,
+        batch: int = 128,
+        architecture: Architecture = "auto",
+        seed: int = 0,
+    ) -> None:
+        self.rate = rate
+        self.epochs = epochs
+        self.batch = batch
+        self.architecture = architecture
+        self.seed = seed
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_range(self.name, "rate", self.rate, 0.0, 1.0, open_low=True)
+
+    def _game(self) -> Discriminative:
+        return Discriminative(self.encoder_, self.classifier_, self.rate)

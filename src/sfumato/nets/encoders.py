@@ -33,14 +33,14 @@ def lenet(shape: Shape) -> nn.Sequential:
 
 
 def alexnet(shape: Shape) -> nn.Sequential:
-    """AlexNet's five convolutions, for 32×32."""
+    """AlexNet's five convolutions, narrowed to a quarter, for 32×32."""
     dims = len(shape) - 1
     return nn.Sequential(
-        *_block(dims, shape[0], 32, 5, padding=2, pool=2),  # (32, 16, 16)
-        *_block(dims, 32, 64, 5, padding=2, pool=2),  # (64, 8, 8)
-        *_block(dims, 64, 96, 3, padding=1, pool=1),
-        *_block(dims, 96, 96, 3, padding=1, pool=1),
-        *_block(dims, 96, 64, 3, padding=1, pool=2),  # (64, 4, 4)
+        *_block(dims, shape[0], 24, 5, padding=2, pool=2),  # (24, 16, 16)
+        *_block(dims, 24, 48, 3, padding=1, pool=2),  # (48, 8, 8)
+        *_block(dims, 48, 64, 3, padding=1, pool=1),
+        *_block(dims, 64, 64, 3, padding=1, pool=1),
+        *_block(dims, 64, 64, 3, padding=1, pool=2),  # (64, 4, 4)
     )
 
 

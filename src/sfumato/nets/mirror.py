@@ -33,7 +33,7 @@ def mirror(encoder: nn.Module, shape: Shape) -> nn.Sequential:
         if not isinstance(layer, (*_DECONV, *_POOLS, *_NORMS, *_POINTWISE, *_SKIPPED, nn.Linear, nn.Flatten))
     ]
     if problems:
-        raise NotAChain("; ".join(problems) + ": pass a decoder of your own.")
+        raise NotAChain("; ".join(problems) + "; only a chain of layers can be mirrored.")
     layers: list[nn.Module] = []
     for _, layer, before, after in reversed(steps):
         layers += _reverse(layer, before, after)
@@ -67,11 +67,11 @@ def _trace(encoder: nn.Module, shape: Shape) -> list[tuple[str, nn.Module, Shape
         for handle in handles:
             handle.remove()
     if not steps:
-        raise NotAChain("the encoder has no layers: pass a decoder of your own.")
+        raise NotAChain("the encoder has no layers; only a chain of layers can be mirrored.")
     if output is not last[0]:
         breaks.append("the encoder changes the output of its last layer")
     if breaks:
-        raise NotAChain("; ".join(breaks) + ": pass a decoder of your own.")
+        raise NotAChain("; ".join(breaks) + "; only a chain of layers can be mirrored.")
     return steps
 
 

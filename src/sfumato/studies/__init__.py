@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,7 @@ def run_study(
     progress: Progress = no_progress,
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Run (or go on with) a study; ``study.json`` and ``report.html`` end up in its folder."""
+    """Run (or go on with) a study; its rows and the report end up in its folder."""
     if name not in _STUDIES:
         raise unknown("study", name, _STUDIES)
     if scale not in SCALES:
@@ -43,9 +42,8 @@ def run_study(
     source = data or next(iter(study.data))
     if source not in study.data:
         raise unknown(f"data set of {name}", source, study.data)
-    out = out or Path("runs") / f"{name}-{source}-{scale}"
+    out = out or Path("runs") / f"{study.family}-{source}-{scale}"
     plan = study.scale(source, scale)
-    started = time.perf_counter()
     results = compare(
         plan.points,
         {"source": source, "limit": plan.limit, **study.data[source]},
@@ -55,16 +53,16 @@ def run_study(
         progress=progress,
         say=say,
     )
-    page = build_report([out], out / "report.html", title=f"{study.title} ({source}, {scale})")
+    page = build_report([out], out / "report.html", title=f"{study.title.split(',')[0]} on {source} ({scale} scale)")
     result = {
         "study": name,
         "data": source,
         "scale": scale,
         "seeds": [seed],
-        "seconds": round(time.perf_counter() - started, 1),
+        "seconds": round(sum(result["seconds"] for result in results), 1),
         "statement": study.statement,
         "rows": [row.to_json() for row in study.rows(source, results)],
         "report": str(page),
     }
-    write_json(out / "study.json", result)
+    write_json(out / f"{name}.json", result)
     return result

@@ -47,9 +47,13 @@ class Scale:
 
 @dataclass(frozen=True)
 class Study:
-    """``data`` maps each data set to its options for ``load_splits``; ``scale`` gives the points for one of them."""
+    """``data`` maps each data set to its options for ``load_splits``; ``scale`` gives the points for one of them.
+
+    Studies of one ``family`` share their points, and so their run folder.
+    """
 
     name: str
+    family: str
     title: str
     statement: str
     data: Mapping[str, Mapping[str, Any]]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sfumato.auditing import CPU, Controls, Effort
 from sfumato.core.dataset import Splits
-from sfumato.core.errors import DataError
+from sfumato.core.errors import DataError, UsageError
 from sfumato.core.runs import RunFolder, read_json, write_json
 from sfumato.mechanisms import mechanism_class
 from sfumato.mechanisms.base import Progress, no_progress
@@ -19,15 +20,16 @@ from sfumato.workflow.measuring import audit_run
 
 @dataclass(frozen=True)
 class Point:
-    """A mechanism with some of its hyper-parameters."""
+    """A mechanism with some of its hyper-parameters; ``knob`` names it (default: the mechanism's own knob)."""
 
     mechanism: str
     params: Mapping[str, Any] = field(default_factory=dict)
+    knob: str | None = None
 
     @property
     def id(self) -> str:
         """Mechanism and knob setting, as a folder name."""
-        knob = mechanism_class(self.mechanism).knob
+        knob = self.knob or mechanism_class(self.mechanism).knob
         shown = {} if knob is None or knob not in self.params else {knob: self.params[knob]}
         return "-".join([self.mechanism, *(f"{k}-{v:g}" for k, v in shown.items())])
 
@@ -49,14 +51,19 @@ def compare(
     With ``warm_start`` a point trains on from the point of the same mechanism before it, for a quarter of the epochs.
     """
     configs = [resolve(point.mechanism, data, point.params, seed=seed) for point in points]
-    _claim(out, {"points": [f"points/{point.id}" for point in points], "config": configs})
+    ids = [point.id for point in points]
+    twice = next((one for one in ids if ids.count(one) > 1), None)
+    if twice is not None:
+        raise UsageError(f"two points are called '{twice}': give values that differ within six digits.")
+    _claim(out, {"points": [f"points/{one}" for one in ids], "config": configs})
     controls = Controls()
     before: dict[str, Path] = {}
     results = []
     for number, (point, config) in enumerate(zip(points, configs, strict=True), 1):
         folder = out / "points" / point.id
         folder.parent.mkdir(exist_ok=True)
-        if not (folder / "scores.json").exists():
+        if not (folder / "seconds.json").exists():
+            started = time.perf_counter()
             splits = splits or splits_of(config)
             say(f"{number}/{len(points)} {point.id}: fit")
             start = before.get(point.mechanism) if warm_start else None
@@ -67,18 +74,28 @@ def compare(
                 splits=splits,
                 controls=controls,
                 say=lambda what, number=number: say(f"{number}/{len(points)} {what}"),  # type: ignore[misc]
+                again=True,
             )
+            write_json(folder / "seconds.json", round(time.perf_counter() - started, 1))
         before[point.mechanism] = folder
-        results.append({"point": point.id, "params": dict(point.params), **read_json(folder / "scores.json")})
+        scores = read_json(folder / "scores.json")
+        if scores.get("effort", asdict(effort)) != asdict(effort):
+            raise DataError(f"{folder} was audited with another effort: choose another --out.")
+        seconds = read_json(folder / "seconds.json")
+        results.append({"point": point.id, "params": dict(point.params), "seconds": seconds, **scores})
     return results
 
 
 def sweep(
     mechanism: str, data: Mapping[str, Any], knob: str, values: Sequence[float], out: Path, **options: Any
 ) -> list[dict[str, Any]]:
-    """One mechanism over the values of one hyper-parameter; ``options`` as for ``compare``."""
+    """One mechanism over the values of one hyper-parameter; ``options`` as for ``compare``.
+
+    Only the mechanism's own knob leaves networks and training alike, so only then a point trains on from another.
+    """
     params = options.pop("params", {})
-    points = [Point(mechanism, {**params, knob: value}) for value in values]
+    options.setdefault("warm_start", knob == mechanism_class(mechanism).knob)
+    points = [Point(mechanism, {**params, knob: value}, knob) for value in values]
     return compare(points, data, out, **options)
 
 
@@ -101,8 +118,7 @@ def front(results: Sequence[Mapping[str, Any]], threat: str = "reconstruction") 
 def _claim(out: Path, content: Mapping[str, Any]) -> None:
     """Make the folder, or take up an interrupted comparison of the same points."""
     if (out / "front.json").exists():
-        theirs = read_json(out / "front.json")
-        if theirs["points"] != content["points"] or RunFolder.differs(theirs["config"], content["config"]):
+        if RunFolder.differs(read_json(out / "front.json"), content):
             raise DataError(f"{out} holds another comparison: choose another --out.")
         return
     RunFolder.refuse_used(out)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import sfumato
 from sfumato.core.dataset import Splits
+from sfumato.core.errors import SfumatoError, UsageError
 from sfumato.core.runs import RunFolder
 from sfumato.data import load_splits
 from sfumato.mechanisms import load_mechanism, mechanism_class
@@ -19,6 +21,7 @@ Config = dict[str, Any]
 def resolve(mechanism: str, data: Mapping[str, Any], params: Mapping[str, Any], *, seed: int) -> Config:
     """The full configuration of a fit: every default written out, every name checked."""
     fresh = mechanism_class(mechanism)().set_params(**params, seed=seed)
+    _check_types(mechanism, params, fresh.parameters())
     fresh._check_params()
     stored = fresh.stored_params()
     del stored["seed"]
@@ -27,6 +30,17 @@ def resolve(mechanism: str, data: Mapping[str, Any], params: Mapping[str, Any], 
         "data": {key: value for key, value in data.items() if value is not None},
         "params": stored,
     }
+
+
+_NOUNS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+
+
+def _check_types(mechanism: str, params: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
+    """Raise unless every value is of its default's type (a whole number is a number, too)."""
+    for name, value in params.items():
+        kind = type(defaults[name])
+        if kind in _NOUNS and type(value) is not kind and not (kind is float and type(value) is int):
+            raise UsageError(f"{mechanism}: {name} must be {_NOUNS[kind]}, got {value!r}.")
 
 
 def splits_of(config: Mapping[str, Any]) -> Splits:
@@ -53,6 +67,11 @@ def fit_run(
     if run.done:
         return load_mechanism(out)
     mechanism = mechanism_class(config["run"]["mechanism"])().set_params(**config["params"], seed=config["run"]["seed"])
-    return mechanism.fit(
-        splits.owner, run=run, progress=progress, start=None if start is None else load_mechanism(start)
-    )
+    try:
+        return mechanism.fit(
+            splits.owner, run=run, progress=progress, start=None if start is None else load_mechanism(start)
+        )
+    except SfumatoError:
+        if not run.progress_file.exists():  # refused before the first epoch: leave nothing behind
+            shutil.rmtree(out, ignore_errors=True)
+        raise

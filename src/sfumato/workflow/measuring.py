@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -32,20 +33,23 @@ def audit_run(
         raise DataError(f"{path} has been audited: see its scores.json, or audit it --again.")
     config = run.config()
     mechanism = load_mechanism(path)
+    splits = splits or splits_of(config)
+    if splits.schema != mechanism.schema_:
+        raise DataError(f"{config['data']['source']} has changed since {path} was fitted: restore it, or fit again.")
     result = audit(
         mechanism,
-        splits or splits_of(config),
+        splits,
         effort=effort,
         seed=config["run"]["seed"],
         controls=controls,
         say=say,
     )
-    return store(run, result)
+    return store(run, result, effort)
 
 
-def store(run: RunFolder, result: Audit) -> dict[str, Any]:
+def store(run: RunFolder, result: Audit, effort: Effort) -> dict[str, Any]:
     """Write an audit into its run folder; ``scores.json`` comes last, as the mark that it is whole."""
-    scores = {"run": str(run.path), **result.to_json()}
+    scores = {"run": str(run.path), **result.to_json(), "effort": asdict(effort)}
     for attack in sorted({score.attack for score in result.attacks}):
         found = [score.to_json() for score in result.attacks if score.attack == attack]
         run.write_json(f"attacks/{attack}.json", {"attack": attack, "scores": found})

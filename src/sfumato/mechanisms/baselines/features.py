@@ -13,37 +13,15 @@ from sfumato.core.randomness import Randomness, Seeded, derive_seed
 from sfumato.core.runs import RunFolder
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.base import Mechanism, Progress
-from sfumato.mechanisms.encoder import Architecture, Discriminative, EncoderMechanism
+from sfumato.mechanisms.encoder import Architecture, Discriminative, PlainNetwork
 from sfumato.nets.encoders import classifier, output_shape
 from sfumato.nets.loop import as_tensor, forward_in_batches, minibatches
 
 
-class DNN(EncoderMechanism):
+class DNN(PlainNetwork):
     """``dnn``: features of an ordinary network with the same encoder and classifier as ``ran``."""
 
     name = "dnn"
-
-    def __init__(
-        self,
-        *,
-        rate: float = 1e-3,
-        epochs: int = 4,
-        batch: int = 128,
-        architecture: Architecture = "auto",
-        seed: int = 0,
-    ) -> None:
-        self.rate = rate
-        self.epochs = epochs
-        self.batch = batch
-        self.architecture = architecture
-        self.seed = seed
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_range(self.name, "rate", self.rate, 0.0, 1.0, open_low=True)
-
-    def _game(self) -> Discriminative:
-        return Discriminative(self.encoder_, self.classifier_, self.rate)
 
     def guarantee(self) -> Guarantee:
         return empirical("Plain features: trained for the task alone, without any defence.")

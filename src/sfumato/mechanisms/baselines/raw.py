@@ -10,37 +10,15 @@ from sfumato.core.dataset import FloatArray
 from sfumato.core.errors import check_range
 from sfumato.core.guarantee import Guarantee, empirical
 from sfumato.core.randomness import Randomness
-from sfumato.mechanisms.encoder import Architecture, Discriminative, EncoderMechanism
+from sfumato.mechanisms.encoder import Architecture, PlainNetwork
 from sfumato.nets.loop import as_tensor, forward_in_batches
 
 
-class Undefended(EncoderMechanism):
+class Undefended(PlainNetwork):
     """``none``: the raw record leaves, and the service runs the whole network. The control of every attack."""
 
     name = "none"
     releases_raw = True
-
-    def __init__(
-        self,
-        *,
-        rate: float = 1e-3,
-        epochs: int = 4,
-        batch: int = 128,
-        architecture: Architecture = "auto",
-        seed: int = 0,
-    ) -> None:
-        self.rate = rate
-        self.epochs = epochs
-        self.batch = batch
-        self.architecture = architecture
-        self.seed = seed
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_range(self.name, "rate", self.rate, 0.0, 1.0, open_low=True)
-
-    def _game(self) -> Discriminative:
-        return Discriminative(self.encoder_, self.classifier_, self.rate)
 
     def _release(self, x: FloatArray, randomness: Randomness) -> FloatArray:
         return x.copy()

@@ -1,0 +1,43 @@
+"""``make bench``: every speed and memory claim as a ratio or a limit, measured in one run.
+
+``python -m benchmarks [NAME…]`` runs some of them; the figures end up in docs/results/bench.json.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from pathlib import Path
+
+from benchmarks import help_time, release_memory, release_throughput, sweep_cost
+
+BENCHMARKS = {
+    "release-throughput": release_throughput.run,
+    "release-memory": release_memory.run,
+    "sweep-cost": sweep_cost.run,
+    "help-time": help_time.run,
+}
+RESULTS = Path(__file__).parent.parent / "docs" / "results" / "bench.json"
+
+
+def main(names: list[str]) -> int:
+    unknown = sorted(set(names) - set(BENCHMARKS))
+    if unknown:
+        print(f"unknown benchmark {unknown[0]}; known: {', '.join(BENCHMARKS)}", file=sys.stderr)
+        return 2
+    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    failed = 0
+    for name in names or BENCHMARKS:
+        result = BENCHMARKS[name]()
+        kept[name] = {**result, "machine": f"{platform.machine()}, {os.cpu_count()} cores"}
+        failed += not result["holds"]
+        print(f"{name}: {'holds' if result['holds'] else 'DOES NOT HOLD'}", json.dumps(result, indent=2), flush=True)
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(json.dumps(kept, indent=2) + "\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,3 @@
+from sfumato.cli.main import run
+
+run()

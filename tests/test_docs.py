@@ -1,0 +1,221 @@
+"""The documentation does what it says: its code runs, its commands and links exist."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import inspect
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+import typer
+
+from sfumato import auditing, mechanisms
+from sfumato.auditing import Effort
+from sfumato.cli.main import app
+from sfumato.core.dataset import Splits
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
+    (ROOT / "docs").glob("*.md")
+)
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+TINY = Effort(attack_epochs=1, attack_width=8, attack_steps=4, task_epochs=1, candidates=40)
+HELP = {"-h", "--help"}
+
+
+def blocks(page: Path, *languages: str) -> list[str]:
+    """The fenced blocks of a page in one of these languages."""
+    found = re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    return [text for language, text in found if language in languages]
+
+
+def prose(page: Path) -> str:
+    """The page without its fenced blocks."""
+    return re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def run_blocks(page: str) -> dict[str, Any]:
+    """Execute the Python blocks of a page one after the other; the names they leave."""
+    names: dict[str, Any] = {"__name__": page}
+    found = blocks(ROOT / "docs" / page, "python")
+    assert found, f"{page} has no Python any more"
+    for number, text in enumerate(found, 1):
+        exec(compile(text, f"{page}, block {number}", "exec"), names)
+    return names
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the pages speak of, small; attackers that hardly try."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SFUMATO_DATA", str(tmp_path / "sets"))
+    monkeypatch.setattr(auditing, "SMOKE", TINY)
+    torch.set_num_threads(1)
+    rng = np.random.default_rng(0)
+    rows = [
+        {
+            "person": f"p{i // 2}",
+            "age": int(rng.integers(18, 80)),
+            "hours": int(rng.integers(10, 60)),
+            "job": ("clerk", "cook", "driver")[i % 3],
+            "sex": ("f", "m")[int(rng.integers(2))],
+            "income": ("low", "high")[int(rng.integers(2))],
+        }
+        for i in range(120)
+    ]
+    with (tmp_path / "people.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    (tmp_path / "sets" / "adult").mkdir(parents=True)
+    for name in ("new", "large", "sets/adult/train", "sets/adult/test"):
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / f"{name}.parquet")
+    samples = rng.normal(size=(40, 3 * 128)).astype(np.float32)
+    sensor = {"samples": list(samples), "activity": ["walk", "sit"] * 20, "wearer": [f"w{i % 5}" for i in range(40)]}
+    pq.write_table(pa.table(sensor), tmp_path / "sensor.parquet")
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", ["guide.md", "data.md"])
+def test_python_on_the_page_runs(page: str, desk: Path) -> None:
+    run_blocks(page)
+
+
+def promises(room: str) -> ModuleType:
+    """The conformance tests of a room."""
+    spec = importlib.util.spec_from_file_location(
+        f"{room}_promises", ROOT / "tests" / room / f"test_{room[:-1]}_conformance.py"
+    )
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def keep(module: ModuleType, wanted: str, **given: Any) -> int:
+    """Call every test of a module that takes the argument ``wanted``; how many there were."""
+    tests = [test for name, test in inspect.getmembers(module, inspect.isfunction) if name.startswith("test_")]
+    tests = [test for test in tests if wanted in inspect.signature(test).parameters]
+    for test in tests:
+        test(**{name: given[name] for name in inspect.signature(test).parameters})
+    return len(tests)
+
+
+def test_example_mechanism_runs_and_keeps_every_promise_of_a_mechanism(
+    desk: Path, digits: Splits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = ModuleType("sketch_example")
+    example.__dict__.update(run_blocks("adding-a-mechanism.md"))
+    monkeypatch.setitem(sys.modules, "sketch_example", example)
+    monkeypatch.setitem(mechanisms._HOME, "sketch", ("sketch_example", "Sketch"))
+    fitted = {"sketch": example.Sketch(epochs=2).fit(digits.owner)}
+    rooms = {"name": "sketch", "fitted": fitted, "digits": digits, "tmp_path": desk / "kept", "bad": np.nan}
+    assert keep(promises("mechanisms"), "name", **rooms) > 10
+
+
+def test_example_attacks_run_and_keep_every_promise_of_an_attack(desk: Path, digits: Splits) -> None:
+    names = run_blocks("adding-an-attack.md")
+    fitted = {name: mechanisms.mechanism_class(name)(epochs=1).fit(digits.owner) for name in ("none", "noisy", "dnn")}
+    attack = names["NearestRecords"]()
+    assert keep(promises("attacks"), "attack", attack=attack, fitted=fitted, digits=digits) > 4
+
+
+def calls(page: Path) -> Iterator[list[str]]:
+    """Every call of ``sfumato`` on a page, in blocks and in running text, as words after the program's name."""
+    lines = []
+    for text in blocks(page, "sh", "bash", "shell"):
+        lines += text.replace("\\\n", " ").splitlines()
+    for text in blocks(page, "console"):
+        lines += [line[2:] for line in text.replace("\\\n", " ").splitlines() if line.startswith("$ ")]
+    lines += [text for text in re.findall(r"`([^`\n]+)`", prose(page)) if re.match(r"sfumato [a-z-]", text)]
+    for line in lines:
+        for part in re.split(r"\s(?:\|\|?|&&|;|>)\s", line):
+            words = shlex.split(part, comments=True)
+            if words and Path(words[0]).name == "sfumato":
+                yield words[1:]
+
+
+def complaint(words: list[str]) -> str | None:
+    """What is wrong with a call, or None."""
+    command: Any = typer.main.get_command(app)
+    for word in words:
+        if word.startswith("-"):
+            known = {option for parameter in command.params for option in parameter.opts} | HELP
+            if word.partition("=")[0] not in known:
+                return f"'{command.name}' has no option {word}"
+        elif hasattr(command, "commands"):
+            if word not in command.commands:
+                return f"'{command.name}' has no command {word}"
+            command = command.commands[word]
+    return None
+
+
+@every_page
+def test_every_command_and_option_shown_exists(page: Path) -> None:
+    wrong = {" ".join(words): complaint(words) for words in calls(page) if complaint(words)}
+    assert not wrong
+
+
+def test_the_guide_shows_every_command() -> None:
+    shown = {" ".join(words[:2]) for words in calls(ROOT / "docs" / "guide.md")}
+    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        for sub in getattr(command, "commands", {"": None}):
+            assert any(call.startswith(f"{name} {sub}".strip()) for call in shown), f"{name} {sub} is not in guide.md"
+
+
+@every_page
+def test_every_make_target_shown_exists(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    text = "\n".join([*blocks(page, "sh", "console"), *re.findall(r"`(make [^`\n]+)`", prose(page))])
+    for words in re.findall(r"^(?:\$ )?make ([a-z ]+)", text, re.MULTILINE):
+        assert set(words.split()) <= targets
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@every_page
+def test_relative_links_point_to_something(page: Path) -> None:
+    text = re.sub(r"`[^`\n]*`", "", prose(page))
+    links = re.findall(r"\]\(([^)\s]+)[^)]*\)", text) + re.findall(r"(?:src|href)=\"([^\"]+)\"", text)
+    for link in links:
+        if re.match(r"[a-z]+:", link):
+            continue
+        target, _, anchor = link.partition("#")
+        file = (page.parent / target).resolve() if target else page
+        assert file.exists(), f"{page.name}: {link}"
+        assert not anchor or file.suffix != ".md" or anchor in anchors(file), f"{page.name}: {link}"
+
+
+def test_the_index_lists_every_page() -> None:
+    index = (ROOT / "docs" / "index.md").read_text()
+    assert all(f"({page.name})" in index for page in (ROOT / "docs").glob("*.md") if page.name != "index.md")
+
+
+@every_page
+def test_no_page_holds_a_path_of_somebodys_machine(page: Path) -> None:
+    machine = r"(?<![\w.~$/-])/(?:work|home|root|tmp|mnt|opt|srv|var|Users|private)\b|\b[A-Z]:\\"
+    assert not re.findall(machine, page.read_text())
+
+
+@pytest.mark.parametrize("name", mechanisms.names())
+def test_every_parameter_of_a_mechanism_has_its_default_explained(name: str) -> None:
+    text = (ROOT / "docs" / "defaults.md").read_text()
+    assert f"`{name}`" in text
+    for parameter in mechanisms.mechanism_class(name).parameters():
+        assert re.search(rf"`{parameter}`", text), f"defaults.md says nothing about {name}'s {parameter}"

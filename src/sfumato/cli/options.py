@@ -113,9 +113,11 @@ def _check_key(path: Path, table: str, key: str, value: Any) -> None:
     kinds = _KEYS[table]
     if key not in kinds:
         raise unknown(f"key of [{table}] in {path}", key, kinds)
-    fits = type(value) is kinds[key] and (value >= 0 if kinds[key] is int else True)
-    if kinds[key] is list:
-        fits = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    fits = isinstance(value, kinds[key])
+    if isinstance(value, int):
+        fits = fits and not isinstance(value, bool) and value >= 0
+    elif isinstance(value, list):
+        fits = fits and all(isinstance(item, str) for item in value)
     if not fits:
         raise UsageError(f"{path}: {key} in [{table}] must be {_NOUNS[kinds[key]]}, got {value!r}.")
 
@@ -124,7 +126,7 @@ def start_of(config: Path | None, run: dict[str, Any]) -> Path | None:
     """The neighbouring run that a run of this configuration trains on from, if it is a later point of a sweep."""
     if config is None or "start" not in run:
         return None
-    start = config.resolve().parent.parent / run["start"]
+    start: Path = config.resolve().parent.parent / run["start"]
     if not start.is_dir():
         raise DataError(f"{config} trains on from {start}, which is gone: run the sweep again, or remove its 'start'.")
     return start

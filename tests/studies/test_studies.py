@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +20,27 @@ TINY = Effort(attack_epochs=1, attack_width=16, attack_steps=2, task_epochs=1, c
 ROW = {"name", "metric", "better", "paper", "ours", "ci", "holds"}
 
 
-@pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The smoke points with next to no records and effort."""
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where studies of one family find each other's points; with next to no records and effort."""
     real = ran.FIGURE3.scale
 
     def scale(data: str, name: str) -> Scale:
         return Scale(real(data, name).points, TINY, limit=150)
 
-    for study in studies():
-        monkeypatch.setitem(study.__dict__, "scale", scale)
+    with pytest.MonkeyPatch.context() as patch:
+        for study in studies():
+            patch.setitem(study.__dict__, "scale", scale)
+        yield tmp_path_factory.mktemp("studies") / "family"
 
 
-@pytest.mark.usefixtures("tiny")
-def test_a_smoke_study_runs_end_to_end_and_is_not_done_twice(tmp_path: Path) -> None:
+def test_a_smoke_study_runs_end_to_end_and_is_not_done_twice(folder: Path) -> None:
     steps: list[str] = []
-    found = run_study("ran-figure3", data="digits", scale="smoke", out=tmp_path / "s", say=steps.append)
+    found = run_study("ran-figure3", data="digits", scale="smoke", out=folder, say=steps.append)
     assert set(found) >= {"study", "scale", "seeds", "seconds", "rows"}
     assert (found["study"], found["scale"], found["seeds"]) == ("ran-figure3", "smoke", [0])
-    assert json.loads((tmp_path / "s/ran-figure3.json").read_text()) == found
-    assert (tmp_path / "s/report.html").is_file()
+    assert json.loads((folder / "ran-figure3.json").read_text()) == found
+    assert (folder / "report.html").is_file()
     for row in found["rows"]:
         assert set(row) == ROW
         assert row["better"] in ("lower", "higher")
@@ -46,15 +48,14 @@ def test_a_smoke_study_runs_end_to_end_and_is_not_done_twice(tmp_path: Path) -> 
         assert row["holds"] in (True, False, None)
         assert row["ci"][0] <= row["ours"] <= row["ci"][1]
     done = len(steps)
-    again = run_study("ran-figure3", data="digits", scale="smoke", out=tmp_path / "s", say=steps.append)
+    again = run_study("ran-figure3", data="digits", scale="smoke", out=folder, say=steps.append)
     assert again == found
     assert len(steps) == done
 
 
-@pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize("name", ["ran-figure4", "ran-figure6"])
-def test_every_other_study_has_rows_too(tmp_path: Path, name: str) -> None:
-    found = run_study(name, data="digits", scale="smoke", out=tmp_path / "s")
+def test_every_other_study_has_rows_too(folder: Path, name: str) -> None:
+    found = run_study(name, data="digits", scale="smoke", out=folder)
     assert found["rows"]
     assert any(row["holds"] is not None for row in found["rows"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
@@ -53,7 +54,8 @@ def _train(payload: FloatArray, labels: IntArray, classes: int, epochs: int, see
     network = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(size), classifier((size,), classes))
     optimiser = torch.optim.Adam(network.parameters(), 1e-3)
     network.train()
-    for epoch in range(max(epochs, _FEWEST_STEPS * 128 // len(x))):
+    steps = math.ceil(len(x) / 128)
+    for epoch in range(max(epochs, math.ceil(_FEWEST_STEPS / steps))):
         for rows in minibatches(len(x), 128, derive_seed(seed, epoch)):
             take_step(optimiser, F.cross_entropy(network(x[rows]), y[rows]))
     return network

@@ -30,7 +30,7 @@ def digits() -> Splits:
 @pytest.fixture(scope="session")
 def fitted(digits: Splits) -> dict[str, Mechanism]:
     """Every mechanism, fitted once with its defaults."""
-    return {name: mechanism_class(name)(epochs=2).fit(digits.owner) for name in names()}
+    return {name: mechanism_class(name)(epochs=6).fit(digits.owner) for name in names()}
 
 
 @pytest.fixture

@@ -141,7 +141,7 @@ def test_attack_must_guess_every_record(fitted: dict[str, Mechanism], digits: Sp
 
 
 def test_candidates_stand_in_an_order_that_says_nothing(fitted: dict[str, Mechanism], digits: Splits) -> None:
-    knowledge, release, truth = scene(fitted["none"], digits).stage(ReidentifyByQuery())
+    knowledge, _, truth = scene(fitted["none"], digits).stage(ReidentifyByQuery())
     assert knowledge.candidates is not None
     positions = truth.positions()
     assert (knowledge.candidates[positions] == truth.open().x).all()

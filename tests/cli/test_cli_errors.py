@@ -231,6 +231,14 @@ def test_data_that_changed_since_the_fit_are_refused(desk: Path, call: Call) -> 
     assert "people.csv has changed" in ended.err
 
 
+def test_records_in_another_order_are_refused_since_victims_might_have_been_trained_on(desk: Path, call: Call) -> None:
+    head, *rows = (desk / "people.csv").read_text().splitlines(keepends=True)
+    (desk / "people.csv").write_text(head + "".join(reversed(rows)))
+    ended = call("audit", "run", "-q")
+    assert (ended.code, ended.err.count("\n")) == (3, 1), ended
+    assert "data have changed" in ended.err
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_without_permission_is_one_sentence(desk: Path, call: Call) -> None:
     (desk / "locked").mkdir(mode=0o500)

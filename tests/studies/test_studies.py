@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +20,21 @@ ROW = {"name", "metric", "better", "paper", "ours", "ci", "holds"}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def family(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("studies") / "family"
+
+
+@pytest.fixture
+def folder(family: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where studies of one family find each other's points; with next to no records and effort."""
     real = ran.FIGURE3.scale
 
     def scale(data: str, name: str) -> Scale:
         return Scale(real(data, name).points, TINY, limit=150)
 
-    with pytest.MonkeyPatch.context() as patch:
-        for study in studies():
-            patch.setitem(study.__dict__, "scale", scale)
-        yield tmp_path_factory.mktemp("studies") / "family"
+    for study in studies():
+        monkeypatch.setitem(study.__dict__, "scale", scale)
+    return family
 
 
 def test_a_smoke_study_runs_end_to_end_and_is_not_done_twice(folder: Path) -> None:

@@ -103,7 +103,7 @@ def fit(
     """Fit a mechanism on the owner's records, into a run folder."""
     from sfumato.cli.show import OUT, Talk, print_json
     from sfumato.mechanisms import mechanism_class
-    from sfumato.workflow import fit_run, resolve
+    from sfumato.workflow import fit_run, fitted_on, resolve
 
     given = read_config(config)
     asked = given.get("run", {})
@@ -124,7 +124,7 @@ def fit(
     if json:
         print_json({"run": str(folder), "config": resolved})
     else:
-        OUT.print(f"{folder}\nnext: sfumato audit {folder}", markup=False)
+        OUT.print(f"{folder}: {fitted_on(folder)}\nnext: sfumato audit {folder}", markup=False)
 
 
 @app.command()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -61,6 +63,14 @@ class Dataset:
             party=None if self.party is None else self.party[rows],
         )
 
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of records and subjects: two data sets with one digest hold the same records in the same order."""
+        hasher = hashlib.sha256(repr(self.x.shape).encode())
+        hasher.update(np.ascontiguousarray(self.x).data)
+        hasher.update("\n".join(map(str, self.ids.tolist())).encode())
+        return hasher.hexdigest()
+
     def label(self, name: str) -> IntArray:
         """The codes of a utility or private label."""
         self.schema.classes(name)
@@ -91,3 +101,8 @@ class Splits:
     @property
     def schema(self) -> Schema:
         return self.owner.schema
+
+    def to_json(self) -> dict[str, Any]:
+        """Size and digest of each part, so that an audit can tell that it attacks what was not trained on."""
+        parts = {"owner": self.owner, "attacker": self.attacker, "victim": self.victim}
+        return {name: {"records": len(part), "digest": part.digest} for name, part in parts.items()}

@@ -77,6 +77,7 @@ class RunFolder:
 
     config.toml    everything that was asked, fully resolved; a run can be repeated from it
     env.json       versions and machine
+    splits.json    size and digest of the owner's, attacker's and victims' records
     metrics.jsonl  one line an epoch
     checkpoint/    safetensors: the mechanism, and while training what is needed to go on
     status.json    "running" or "done"
@@ -96,6 +97,8 @@ class RunFolder:
             if theirs != _toml_like(config):
                 changed = ", ".join(_differences(theirs, _toml_like(config)))
                 raise DataError(f"{path} was started with another configuration ({changed}): choose another --out.")
+            for left in path.rglob(".*.part*"):  # half a file, from a process that was killed while it wrote
+                left.unlink(missing_ok=True)
             return run
         cls.refuse_used(path)
         try:

@@ -59,10 +59,12 @@ def vgg16(shape: Shape) -> nn.Sequential:
 
 
 def mlp(shape: Shape) -> nn.Sequential:
-    """For tables: batch norm puts numeric columns and one-hot groups on one scale."""
+    """For tables and very small records: batch norm puts numeric columns and one-hot groups on one scale."""
+    size = torch.Size(shape).numel()
     return nn.Sequential(
-        nn.BatchNorm1d(shape[0]),
-        nn.Linear(shape[0], 64),
+        *([nn.Flatten()] if len(shape) > 1 else []),
+        nn.BatchNorm1d(size),
+        nn.Linear(size, 64),
         nn.BatchNorm1d(64),
         nn.ReLU(),
         nn.Linear(64, 32),
@@ -79,9 +81,13 @@ ENCODERS: dict[str, Callable[[Shape], nn.Sequential]] = {
 }
 
 
+_SMALLEST_SIDE = 16
+"""Two 5×5 convolutions with pooling leave nothing of less."""
+
+
 def default_encoder(kind: str, shape: Shape) -> str:
     """The paper's choice of architecture by data (§3): LeNet for small records, AlexNet for 32×32 colour."""
-    if kind == "table":
+    if kind == "table" or min(shape[1:]) < _SMALLEST_SIDE:
         return "mlp"
     return "alexnet" if kind == "image" and shape[0] == 3 else "lenet"
 

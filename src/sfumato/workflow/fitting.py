@@ -9,13 +9,15 @@ from typing import Any
 
 import sfumato
 from sfumato.core.dataset import Splits
-from sfumato.core.errors import SfumatoError, UsageError
-from sfumato.core.runs import RunFolder
+from sfumato.core.errors import DataError, SfumatoError, UsageError
+from sfumato.core.runs import RunFolder, read_json
+from sfumato.core.schema import Schema
 from sfumato.data import load_splits
 from sfumato.mechanisms import load_mechanism, mechanism_class
 from sfumato.mechanisms.base import Mechanism, Progress, no_progress
 
 Config = dict[str, Any]
+SPLITS = "splits.json"
 
 
 def resolve(mechanism: str, data: Mapping[str, Any], params: Mapping[str, Any], *, seed: int) -> Config:
@@ -48,6 +50,25 @@ def splits_of(config: Mapping[str, Any]) -> Splits:
     return load_splits(**config["data"], seed=config["run"]["seed"])
 
 
+def same_records(run: RunFolder, splits: Splits) -> None:
+    """Raise if these are not the records that the run began with: victims might have been trained on."""
+    if (run.path / SPLITS).exists() and run.read_json(SPLITS) != splits.to_json():
+        raise DataError(f"the data have changed since {run.path} was begun: restore them, or fit into another --out.")
+
+
+def fitted_on(path: Path) -> str:
+    """What a run was fitted on, in a sentence: a wrongly read column shows here."""
+    parts, schema = read_json(path / SPLITS), Schema.from_json(read_json(path / "schema.json"))
+    what = f"{schema.kind} records of shape {'×'.join(map(str, schema.shape))}"
+    if schema.columns:
+        numeric = sum(column.kind == "numeric" for column in schema.columns)
+        what = f"rows of {numeric} numeric and {len(schema.columns) - numeric} categorical columns"
+    return (
+        f"fitted on {parts['owner']['records']:,} {what}; "
+        f"{parts['attacker']['records']:,} go to the attacker, {parts['victim']['records']:,} are the victims"
+    )
+
+
 def fit_run(
     config: Config,
     out: Path,
@@ -64,6 +85,8 @@ def fit_run(
         RunFolder.refuse_used(out)  # before the data are read: that may take long
     splits = splits or splits_of(config)
     run = RunFolder.create(out, config, resume=resume)
+    same_records(run, splits)
+    run.write_json(SPLITS, splits.to_json())
     if run.done:
         return load_mechanism(out)
     mechanism = mechanism_class(config["run"]["mechanism"])().set_params(**config["params"], seed=config["run"]["seed"])

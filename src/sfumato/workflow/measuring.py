@@ -15,7 +15,7 @@ from sfumato.core.errors import DataError
 from sfumato.core.runs import RunFolder, atomic, write_tensors
 from sfumato.mechanisms import load_mechanism
 from sfumato.report import render_card
-from sfumato.workflow.fitting import splits_of
+from sfumato.workflow.fitting import same_records, splits_of
 
 
 def audit_run(
@@ -36,6 +36,7 @@ def audit_run(
     splits = splits or splits_of(config)
     if splits.schema != mechanism.schema_:
         raise DataError(f"{config['data']['source']} has changed since {path} was fitted: restore it, or fit again.")
+    same_records(run, splits)
     result = audit(
         mechanism,
         splits,

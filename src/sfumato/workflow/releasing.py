@@ -17,6 +17,7 @@ from sfumato.data import stream
 from sfumato.mechanisms import load_mechanism
 
 BATCH_ROWS = 4096
+PAYLOAD = "payload"
 
 
 def release_run(
@@ -30,9 +31,11 @@ def release_run(
     import pyarrow.parquet as pq
 
     RunFolder.open(path)
+    mechanism = load_mechanism(path)
+    if labels and PAYLOAD in mechanism.schema_.utility:
+        raise DataError(f"the utility label '{PAYLOAD}' has the name of the payload's column: rename it and fit again.")
     if out.exists():
         raise DataError(f"{out} already exists: choose another --out.")
-    mechanism = load_mechanism(path)
     digest, rows = hashlib.sha256(), 0
     shape: tuple[int, ...] = ()
     try:
@@ -73,7 +76,7 @@ def _table(release: Release, batch: Dataset) -> Any:
     import pyarrow as pa
 
     flat = np.ascontiguousarray(release.payload).reshape(-1)
-    columns = {"payload": pa.FixedSizeListArray.from_arrays(pa.array(flat), flat.size // len(release))}
+    columns = {PAYLOAD: pa.FixedSizeListArray.from_arrays(pa.array(flat), flat.size // len(release))}
     for label, codes in release.utility.items():
         columns[label] = pa.array(np.array(batch.schema.classes(label))[codes])
     return pa.table(columns)

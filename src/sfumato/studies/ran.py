@@ -20,7 +20,7 @@ DATA: dict[str, Mapping[str, Any]] = {
 PAPER_ACCURACY = {"mnist": 0.95, "har": 0.95, "cifar10": 0.76, "fsdd": 0.95}
 """§3.1: "≥ 95 % on MNIST, Ubisound and Har, … ≥ 76 % on CIFAR-10". fsdd stands in for UbiSound, which is not public."""
 
-_EPOCHS = {"mnist": 3, "har": 8, "cifar10": 5, "fsdd": 12, "digits": 8}
+_EPOCHS = {"mnist": 3, "har": 8, "cifar10": 4, "fsdd": 12, "digits": 8}
 _NOISES = {"smoke": (0.5,), "cpu": (0.1, 0.5, 0.9), "full": tuple(round(0.1 * i, 1) for i in range(1, 10))}
 _LAMBDAS = {
     "smoke": (0.1,),
@@ -30,8 +30,8 @@ _LAMBDAS = {
 _K = 3
 """ran takes k discriminative steps a batch, so the baselines train k times its epochs."""
 
-_CPU = {"mnist": Effort(attack_epochs=4, task_epochs=1), "cifar10": Effort(attack_epochs=8)}
-_CPU_LIMIT = {"cifar10": 18_000}
+_CPU = {"mnist": Effort(attack_epochs=4, task_epochs=1), "cifar10": Effort(attack_steps=300)}
+_CPU_LIMIT = {"cifar10": 12_000}
 
 
 def _points(data: str, scale: str) -> tuple[Point, ...]:
@@ -52,6 +52,12 @@ def _scale(data: str, scale: str) -> Scale:
     if scale == "full":
         return Scale(_points(data, scale), FULL)
     return Scale(_points(data, scale), _CPU.get(data, CPU), limit=_CPU_LIMIT.get(data))
+
+
+_ATTACKERS = {
+    "inverse-mirror": "a fresh mirror decoder (the paper's attacker)",
+    "inverse-residual": "a fresh residual decoder",
+}
 
 
 def _by(results: Results, mechanism: str) -> list[Mapping[str, Any]]:
@@ -92,18 +98,20 @@ def _figure3(data: str, results: Results) -> list[Row]:
             spread[0] > 0,
         )
     )
-    for attack, title in (
-        ("inverse-mirror", "a fresh mirror decoder (the paper's attacker)"),
-        ("inverse-residual", "a fresh residual decoder"),
-    ):
-        mine, plain = attack_score(best, attack, "mse"), attack_score(dnn, attack, "mse")
-        if mine is None or plain is None:
-            continue
-        name = f"{best['point']} hides more than dnn from {title} (ratio of errors)"
-        value = mine["value"] / plain["value"]
-        interval = (mine["ci"][0] / plain["ci"][1], mine["ci"][1] / plain["ci"][0])
-        rows.append(Row(name, "mse ratio", "higher", None, value, interval, interval[0] > 1))
+    for result in ran:
+        for attack, title in _ATTACKERS.items():
+            rows += _hides_more(result, dnn, attack, title)
     return rows
+
+
+def _hides_more(result: Mapping[str, Any], dnn: Mapping[str, Any], attack: str, title: str) -> list[Row]:
+    """The error of an attack on ``result`` over its error on plain features; above 1 the paper's claim holds."""
+    mine, plain = attack_score(result, attack, "mse"), attack_score(dnn, attack, "mse")
+    if mine is None or plain is None:
+        return []
+    interval = (mine["ci"][0] / plain["ci"][1], mine["ci"][1] / plain["ci"][0])
+    name = f"{result['point']} over dnn: error of {title}"
+    return [Row(name, "mse ratio", "higher", None, mine["value"] / plain["value"], interval, interval[0] > 1)]
 
 
 def _figure4(_data: str, results: Results) -> list[Row]:

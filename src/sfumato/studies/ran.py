@@ -120,7 +120,7 @@ def _figure4(_data: str, results: Results) -> list[Row]:
         result["point"]: next(s for s in result["utility"] if s["attack"] == "fresh classifier" and s["primary"])
         for result in results
     }
-    plain = next(score for point, score in fresh.items() if point.startswith("dnn"))
+    plain = fresh["dnn"]
     return [
         score_row(
             f"{point}: fresh classifier on the features",

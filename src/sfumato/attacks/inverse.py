@@ -7,7 +7,7 @@ import math
 from typing import Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sfumato.attacks.base import ReconstructionAttack
@@ -37,8 +37,8 @@ class InverseNetwork(ReconstructionAttack):
 
     ``mirror`` is the paper's attacker, the encoder upside down; ``residual`` a stronger one for any payload. A
     randomised pipeline is queried anew every epoch. The epoch that is best on a held-out tenth of the auxiliary
-    records is kept, or the mean record if that is better still. An attacker with few records passes over them more often, until it has taken ``fewest_steps``:
-    forty steps would measure its haste and not the defence.
+    records is kept, or the mean record if that is better still: a failed training must not flatter the defence. An
+    attacker with few records passes over them more often, until it has taken ``fewest_steps``.
     """
 
     def __init__(

@@ -84,7 +84,7 @@ USAGE = {
     "a mistyped record column": ((*FIT, "--data", "people.csv", *INCOME, "--x", "agee"), "'agee'|'age'"),
     "a mistyped id column": ((*FIT, "--data", "people.csv", *INCOME, "--id", "jobs"), "'jobs'|'job'"),
     "an encoder that does not fit": (
-        ("fit", "dnn", "--data", "pictures8.npz", *LABEL, "-q", "--out", "new"),
+        ("fit", "dnn", "--data", "pictures8.npz", *LABEL, "--set", "architecture=lenet", "-q", "--out", "new"),
         "dnn|encoder|(1, 8, 8)",
     ),
     "a mistyped parameter": ((*FIT, *PEOPLE, "--set", "epoch=3"), "ran 'epoch'|'epochs'"),

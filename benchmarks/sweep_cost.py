@@ -1,4 +1,7 @@
-"""A sweep over ten λ costs less than four fits, at the quality of separate fits."""
+"""A sweep over ten λ costs less than four fits, and no point is worse than a separate fit beyond its interval.
+
+That is not the same as equal: a swept point may lie elsewhere on the trade-off (less accurate, harder to rebuild).
+"""
 
 from __future__ import annotations
 

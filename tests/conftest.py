@@ -17,20 +17,34 @@ from sfumato.core.schema import Schema
 from sfumato.data import load_splits
 from sfumato.mechanisms import mechanism_class, names
 from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.vae import VAE
 
 torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
 def digits() -> Splits:
-    """1,500 digits: label ``digit`` may be used, ``ge5`` is private."""
+    """1,500 digits: label ``digit`` may be used, ``ge5`` is private (and follows from it)."""
     return load_splits("digits", utility=["digit"], private=["ge5"], limit=1500, seed=0)
 
 
 @pytest.fixture(scope="session")
-def fitted(digits: Splits) -> dict[str, Mechanism]:
-    """Every mechanism, fitted once with its defaults."""
-    return {name: mechanism_class(name)(epochs=6).fit(digits.owner) for name in names()}
+def parity() -> Splits:
+    """1,500 digits: label ``odd`` may be used, ``ge5`` is private and does not follow from it."""
+    return load_splits("digits", utility=["odd"], private=["ge5"], limit=1500, seed=0)
+
+
+@pytest.fixture(scope="session")
+def fitted(parity: Splits) -> dict[str, Mechanism]:
+    """Every mechanism, fitted once: few epochs or steps, and one small autoencoder for all that build on one."""
+    few: dict[str, Any] = {"epochs": 6, "steps": 200, "base": VAE(epochs=6).fit(parity.owner)}
+    more: dict[str, dict[str, Any]] = {"vfae": {"epochs": 40}}
+    fitted = {}
+    for name in names():
+        wanted = few | more.get(name, {})
+        cls = mechanism_class(name)
+        fitted[name] = cls(**{key: wanted[key] for key in wanted if key in cls.parameters()}).fit(parity.owner)
+    return fitted
 
 
 @pytest.fixture

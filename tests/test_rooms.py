@@ -16,12 +16,13 @@ MAY_IMPORT = {
     "core": set(),
     "data": {"core"},
     "nets": set(),
-    "mechanisms": {"core", "nets"},
+    "privacy": {"core"},
+    "mechanisms": {"core", "nets", "privacy"},
     "attacks": {"core", "nets"},
-    "auditing": {"core", "nets", "attacks", "mechanisms"},
+    "auditing": {"core", "nets", "privacy", "attacks", "mechanisms"},
     "report": {"core"},
     "workflow": {"core", "data", "mechanisms", "auditing", "report"},
-    "studies": {"core", "mechanisms", "auditing", "report", "workflow"},
+    "studies": {"core", "privacy", "mechanisms", "auditing", "report", "workflow"},
     "cli": {"core", "data", "mechanisms", "auditing", "report", "workflow", "studies"},
 }
 

@@ -32,8 +32,8 @@ ATTACKS: list[Attack] = [
 every = pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 
 
-def scene(mechanism: Mechanism, digits: Splits) -> _Scene:
-    return _Scene(mechanism, digits, Effort(candidates=100), seed=0)
+def scene(mechanism: Mechanism, parity: Splits) -> _Scene:
+    return _Scene(mechanism, parity, Effort(candidates=100), seed=0)
 
 
 def primary(scores: tuple[Score, ...]) -> Score:
@@ -49,21 +49,21 @@ def wins(score: Score) -> bool:
 
 @every
 def test_attack_beats_its_baseline_on_an_undefended_release(
-    attack: Attack, fitted: dict[str, Mechanism], digits: Splits
+    attack: Attack, fitted: dict[str, Mechanism], parity: Splits
 ) -> None:
     # raw records have no encoder to mirror: there the undefended release is the plain feature
     name = "dnn" if attack.name == "inverse-mirror" else "none"
-    knowledge, release, truth = scene(fitted[name], digits).stage(attack)
+    knowledge, release, truth = scene(fitted[name], parity).stage(attack)
     assert wins(primary(attack(release, knowledge, truth).scores))
 
 
 @every
 def test_attack_gets_nothing_from_a_release_that_holds_nothing(
-    attack: Attack, fitted: dict[str, Mechanism], digits: Splits
+    attack: Attack, fitted: dict[str, Mechanism], parity: Splits
 ) -> None:
-    knowledge, release, truth = scene(fitted["dnn"], digits).stage(attack)
+    knowledge, release, truth = scene(fitted["dnn"], parity).stage(attack)
     blank = replace(release, payload=np.zeros_like(release.payload))
-    blind = replace(knowledge, query=lambda x: np.zeros((len(x), *release.payload.shape[1:]), np.float32))
+    blind = replace(knowledge, query=lambda data: np.zeros((len(data), *release.payload.shape[1:]), np.float32))
     score = primary(attack(blank, blind, truth).scores)
     assert score.baseline is not None
     margin = 0.05 * score.baseline if score.metric == "mse" else 0.08
@@ -72,9 +72,9 @@ def test_attack_gets_nothing_from_a_release_that_holds_nothing(
 
 @every
 def test_score_has_baseline_control_interval_and_size(
-    attack: Attack, fitted: dict[str, Mechanism], digits: Splits
+    attack: Attack, fitted: dict[str, Mechanism], parity: Splits
 ) -> None:
-    knowledge, release, truth = scene(fitted["dnn"], digits).stage(attack)
+    knowledge, release, truth = scene(fitted["dnn"], parity).stage(attack)
     outcome = attack(release, knowledge, truth, control={"mse": 0.5, "rate": 0.5, "advantage": 0.25})
     score = primary(outcome.scores)
     assert score.control in (0.5, 0.25)
@@ -84,27 +84,27 @@ def test_score_has_baseline_control_interval_and_size(
 
 
 @every
-def test_attack_is_repeatable(attack: Attack, fitted: dict[str, Mechanism], digits: Splits) -> None:
+def test_attack_is_repeatable(attack: Attack, fitted: dict[str, Mechanism], parity: Splits) -> None:
     name = "dnn" if attack.name == "inverse-mirror" else "noisy"
-    runs = [scene(fitted[name], digits).stage(attack) for _ in range(2)]
+    runs = [scene(fitted[name], parity).stage(attack) for _ in range(2)]
     first, second = (attack(release, knowledge, truth).values() for knowledge, release, truth in runs)
     assert first == second
 
 
 @every
-def test_attack_without_query_access_says_so(attack: Attack, fitted: dict[str, Mechanism], digits: Splits) -> None:
-    knowledge, release, truth = scene(fitted["dnn"], digits).stage(attack)
+def test_attack_without_query_access_says_so(attack: Attack, fitted: dict[str, Mechanism], parity: Splits) -> None:
+    knowledge, release, truth = scene(fitted["dnn"], parity).stage(attack)
     with pytest.raises(RuleBroken, match="needs query access"):
         attack(release, replace(knowledge, query=None), truth)
 
 
 @every
 def test_attack_refuses_auxiliary_data_with_victims_in_it(
-    attack: Attack, fitted: dict[str, Mechanism], digits: Splits
+    attack: Attack, fitted: dict[str, Mechanism], parity: Splits
 ) -> None:
-    knowledge, release, truth = scene(fitted["dnn"], digits).stage(attack)
+    knowledge, release, truth = scene(fitted["dnn"], parity).stage(attack)
     with pytest.raises(RuleBroken, match="victims are in the attacker's auxiliary data"):
-        attack(release, replace(knowledge, auxiliary=digits.victim), truth)
+        attack(release, replace(knowledge, auxiliary=parity.victim), truth)
 
 
 class Cheat(ReconstructionAttack):
@@ -119,8 +119,8 @@ class Cheat(ReconstructionAttack):
         return self.truth.open().x
 
 
-def test_attack_that_reads_the_truth_is_caught(fitted: dict[str, Mechanism], digits: Splits) -> None:
-    stage = scene(fitted["dnn"], digits)
+def test_attack_that_reads_the_truth_is_caught(fitted: dict[str, Mechanism], parity: Splits) -> None:
+    stage = scene(fitted["dnn"], parity)
     with pytest.raises(RuleBroken, match="tried to read the victims' truth"):
         Cheat(stage.truth)(stage.release, stage.knowledge, stage.truth)
 
@@ -134,29 +134,38 @@ class Lazy(ReconstructionAttack):
         return knowledge.auxiliary.x[:3]
 
 
-def test_attack_must_guess_every_record(fitted: dict[str, Mechanism], digits: Splits) -> None:
-    stage = scene(fitted["dnn"], digits)
+def test_attack_must_guess_every_record(fitted: dict[str, Mechanism], parity: Splits) -> None:
+    stage = scene(fitted["dnn"], parity)
     with pytest.raises(RuleBroken, match="one finite guess for each"):
         Lazy()(stage.release, stage.knowledge, stage.truth)
 
 
-def test_candidates_stand_in_an_order_that_says_nothing(fitted: dict[str, Mechanism], digits: Splits) -> None:
-    knowledge, _, truth = scene(fitted["none"], digits).stage(ReidentifyByQuery())
+def test_candidates_stand_in_an_order_that_says_nothing(fitted: dict[str, Mechanism], parity: Splits) -> None:
+    knowledge, _, truth = scene(fitted["none"], parity).stage(ReidentifyByQuery())
     assert knowledge.candidates is not None
     positions = truth.positions()
-    assert (knowledge.candidates[positions] == truth.open().x).all()
+    assert (knowledge.candidates.x[positions] == truth.open().x).all()
     assert (positions == np.arange(len(positions))).mean() < 0.1
 
 
+def test_candidates_bring_their_labels_and_leave_their_ids_behind(fitted: dict[str, Mechanism], parity: Splits) -> None:
+    knowledge, _, truth = scene(fitted["none"], parity).stage(ReidentifyByQuery())
+    assert knowledge.candidates is not None
+    positions, victims = truth.positions(), truth.open()
+    assert (knowledge.candidates.private["ge5"][positions] == victims.private["ge5"]).all()
+    assert knowledge.candidates.ids.tolist() == [str(place) for place in range(len(victims))]
+    assert not set(knowledge.candidates.ids.tolist()) & set(victims.ids.tolist())
+
+
 def test_public_deterministic_encoder_can_never_hide_which_candidate(
-    fitted: dict[str, Mechanism], digits: Splits
+    fitted: dict[str, Mechanism], parity: Splits
 ) -> None:
     for name in ("dnn", "ran"):
-        knowledge, release, truth = scene(fitted[name], digits).stage(ReidentifyByQuery())
+        knowledge, release, truth = scene(fitted[name], parity).stage(ReidentifyByQuery())
         assert primary(ReidentifyByQuery()(release, knowledge, truth).scores).value == 1.0
 
 
-def test_suite_probes_every_private_label(digits: Splits) -> None:
-    names = [attack.name for attack in suite(digits.schema)]
+def test_suite_probes_every_private_label(parity: Splits) -> None:
+    names = [attack.name for attack in suite(parity.schema)]
     assert names.count("probe-linear") == 1
     assert {"inverse-mirror", "inverse-residual", "reid-decode", "reid-query"} <= set(names)

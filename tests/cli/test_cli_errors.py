@@ -98,6 +98,7 @@ USAGE = {
     "no data": ((*FIT,), "which data|--data"),
     "a mistyped data set": ((*FIT, "--data", "digit"), "data set 'digit'|'digits'"),
     "a mistyped effort": (("audit", "run", "--effort", "smok", "-q"), "effort 'smok'|'smoke'"),
+    "a mistyped geometry": (("audit", "run", "--geometry", "umpa", "-q"), "geometry 'umpa'|'umap'"),
     "a mistyped study": (("reproduce", "ran-figure33", "-q"), "study 'ran-figure33'|'ran-figure3'"),
     "a mistyped scale": ((*STUDY, "--scale", "smok"), "scale 'smok'|'smoke'"),
     "a data set that a study does not have": ((*STUDY, "--data", "adult"), "ran-figure3 'adult'|digits"),
@@ -173,8 +174,8 @@ def cut(file: Path, share: float = 0.5) -> None:
 
 
 BROKEN = {
-    "a truncated checkpoint": ("checkpoint/mechanism.safetensors", 0.5),
-    "an empty checkpoint": ("checkpoint/mechanism.safetensors", 0.0),
+    "a truncated checkpoint": ("checkpoint/encoder.safetensors", 0.5),
+    "an empty checkpoint": ("checkpoint/encoder.safetensors", 0.0),
     "a truncated mechanism.json": ("mechanism.json", 0.5),
     "a truncated schema": ("schema.json", 0.5),
     "a truncated status": ("status.json", 0.5),
@@ -208,7 +209,7 @@ def test_json_of_another_form_is_one_sentence(desk: Path, call: Call, file: str,
 
 
 def test_weights_of_another_run_are_refused(desk: Path, call: Call) -> None:
-    weights = Path("checkpoint/mechanism.safetensors")
+    weights = Path("checkpoint/encoder.safetensors")
     (desk / "run" / weights).write_bytes((desk / "picture-run" / weights).read_bytes())
     ended = call("audit", "run", "-q")
     assert (ended.code, ended.err.count("\n")) == (3, 1), ended

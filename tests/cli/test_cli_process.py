@@ -13,7 +13,7 @@ from desk import PEOPLE, Call
 
 COMMAND = (sys.executable, "-m", "sfumato")
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
-WEIGHTS = Path("checkpoint/mechanism.safetensors")
+WEIGHTS = Path("checkpoint/encoder.safetensors")
 
 
 def stop_after_first_epoch(args: tuple[str, ...], run: Path, sign: signal.Signals) -> tuple[int, str, str]:

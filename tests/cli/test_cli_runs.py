@@ -13,7 +13,7 @@ from sfumato.data import load
 from sfumato.mechanisms import load_mechanism
 from sfumato.workflow import fitting, measuring, releasing
 
-WEIGHTS = Path("checkpoint/mechanism.safetensors")
+WEIGHTS = Path("checkpoint/encoder.safetensors")
 
 
 def weights(run: Path | str) -> bytes:

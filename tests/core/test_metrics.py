@@ -132,3 +132,8 @@ def test_interval_is_wider_when_records_share_subjects() -> None:
 def test_bootstrap_of_a_constant_has_no_width() -> None:
     assert bootstrap(lambda weights: 2.0, 10) == (2.0, 2.0)
     assert not math.isnan(mean_interval(np.array([0.5]))[0])
+
+
+def test_confusion_has_the_truth_in_rows_and_the_guess_in_columns() -> None:
+    scores = np.eye(3, dtype=np.float32)[[0, 2, 2, 1]]
+    assert metrics.confusion(np.array([0, 0, 2, 2]), scores).tolist() == [[1, 0, 1], [0, 0, 0], [0, 1, 1]]

@@ -41,7 +41,7 @@ def make(kind: str, folder: Path) -> tuple[Path, str]:
 def test_a_stream_equals_the_loaded_whole(kind: str, tmp_path: Path) -> None:
     path, label = make(kind, tmp_path)
     whole = load(path, utility=label)
-    batches = list(stream(path, whole.schema, batch_rows=17, labels=True))
+    batches = list(stream(path, whole.schema, batch_rows=17, utility=True))
     assert all(len(batch) <= 17 for batch in batches) and len(batches) >= 6
     assert (np.concatenate([batch.x for batch in batches]) == whole.x).all()
     assert (np.concatenate([batch.ids for batch in batches]) == whole.ids).all()
@@ -52,6 +52,24 @@ def test_labels_are_left_out_unless_asked_for(people: Path) -> None:
     schema = load(people, utility="income", private="sex").schema
     batch = next(stream(people, schema))
     assert batch.utility == {} and batch.private == {} and len(batch) == 60
+    batch = next(stream(people, schema, utility=True))
+    assert set(batch.utility) == {"income"} and batch.private == {}
+    batch = next(stream(people, schema, private=True))
+    assert batch.utility == {} and set(batch.private) == {"sex"}
+
+
+@pytest.mark.parametrize(("wanted", "missing"), [("utility", "income"), ("private", "sex")])
+def test_a_label_that_is_asked_for_and_missing_is_a_fault_and_the_other_kind_is_not_needed(
+    tmp_path: Path, people: Path, wanted: str, missing: str
+) -> None:
+    schema = load(people, utility="income", private="sex").schema
+    columns = table_columns(20)
+    del columns[missing]
+    path = write(tmp_path / "new.parquet", **columns)
+    with pytest.raises(DataError, match=f"label '{missing}' is missing"):
+        stream(path, schema, **{wanted: True})
+    other = "private" if wanted == "utility" else "utility"
+    assert len(next(stream(path, schema, **{other: True}))) == 20
 
 
 def test_errors_name_the_row_of_the_file(tmp_path: Path, people: Path) -> None:

@@ -42,6 +42,14 @@ def test_the_page_loads_nothing_from_the_network(page, tmp_path):
     assert "default-src 'none'" in text
 
 
+def test_the_page_says_how_the_features_were_drawn(page, tmp_path):
+    run = write_run(tmp_path / "r")
+    assert "in their first three principal components" in page(run).text
+    features = json.loads((run / "features.json").read_text())
+    (run / "features.json").write_text(json.dumps({**features, "method": "umap"}))
+    assert "in a plane by UMAP" in page(run).text
+
+
 def test_the_policy_allows_exactly_the_scripts_of_the_page(tmp_path):
     out = build_report([write_run(tmp_path / "r")], tmp_path / "r.html")
     text = out.read_text(encoding="utf-8")

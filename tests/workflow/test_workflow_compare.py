@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -90,7 +91,7 @@ def test_a_later_point_trains_on_from_the_one_before_for_a_quarter_of_the_epochs
     config = resolve("ran", DATA, {**params, "lam": 0.1}, seed=0)
     fit_run(config, tmp_path / "cold", splits=splits)
     fit_run(config, tmp_path / "again", start=first, splits=splits)
-    weights = [read_tensors(run / "checkpoint/mechanism.safetensors") for run in (later, tmp_path / "again")]
+    weights = [read_tensors(run / "checkpoint/encoder.safetensors") for run in (later, tmp_path / "again")]
     assert all((weights[0][name] == tensor).all() for name, tensor in weights[1].items())
     assert epochs(tmp_path / "cold") == 4
 
@@ -100,6 +101,18 @@ def test_points_of_another_effort_are_not_passed_off_as_this_one(tmp_path: Path,
     compare(points, DATA, tmp_path / "c", effort=TINY, splits=splits)
     with pytest.raises(DataError, match="another effort"):
         compare(points, DATA, tmp_path / "c", effort=SMOKE, splits=splits)
+
+
+def test_an_effort_stored_before_there_was_a_geometry_is_the_same_effort(tmp_path: Path, splits: Splits) -> None:
+    points = [Point("none", {"epochs": 1})]
+    first = compare(points, DATA, tmp_path / "c", effort=TINY, splits=splits)
+    scores = tmp_path / "c/points/none/scores.json"
+    stored = json.loads(scores.read_text())
+    del stored["effort"]["geometry"]
+    scores.write_text(json.dumps(stored))
+    assert compare(points, DATA, tmp_path / "c", effort=TINY, splits=splits)[0]["attacks"] == first[0]["attacks"]
+    with pytest.raises(DataError, match="another effort"):
+        compare(points, DATA, tmp_path / "c", effort=replace(TINY, geometry="umap"), splits=splits)
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", '{"points": []}'])

@@ -87,17 +87,17 @@ class InverseNetwork(ReconstructionAttack):
     def _train(self, knowledge: Knowledge) -> nn.Module:
         assert knowledge.query is not None  # obstacle() has seen to it
         seed = derive_seed(knowledge.seed, self.name)
-        x = knowledge.auxiliary.x
-        order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed)).numpy()
-        held = max(1, len(x) // 10)
-        x_val, x_fit = x[order[:held]], x[order[held:]]
-        payload = as_tensor(knowledge.query(x_fit))
-        payload_val = as_tensor(knowledge.query(x_val))
-        target, target_val = as_tensor(x_fit), as_tensor(x_val)
+        auxiliary = knowledge.auxiliary
+        order = torch.randperm(len(auxiliary), generator=torch.Generator().manual_seed(seed)).numpy()
+        held = max(1, len(auxiliary) // 10)
+        val, fit = auxiliary.take(order[:held]), auxiliary.take(order[held:])
+        payload = as_tensor(knowledge.query(fit))
+        payload_val = as_tensor(knowledge.query(val))
+        target, target_val = as_tensor(fit.x), as_tensor(val.x)
 
         torch.manual_seed(seed)
         network = channels_last(self._network(knowledge, tuple(payload.shape[1:])))
-        in_epoch = len(x_fit) // self.batch + 1
+        in_epoch = len(fit) // self.batch + 1
         epochs = max(self.epochs, math.ceil(self.fewest_steps / in_epoch))
         optimiser = torch.optim.Adam(network.parameters())
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=self.rate, total_steps=epochs * in_epoch)
@@ -107,9 +107,9 @@ class InverseNetwork(ReconstructionAttack):
             return network  # the payload is the record: there is nothing to learn
         for epoch in range(epochs):
             if epoch > 0 and knowledge.randomised:
-                payload = as_tensor(knowledge.query(x_fit))
+                payload = as_tensor(knowledge.query(fit))
             network.train()
-            for rows in minibatches(len(x_fit), self.batch, derive_seed(seed, epoch)):
+            for rows in minibatches(len(fit), self.batch, derive_seed(seed, epoch)):
                 optimiser.zero_grad()
                 F.mse_loss(network(payload[rows]), target[rows]).backward()  # type: ignore[no-untyped-call]
                 optimiser.step()

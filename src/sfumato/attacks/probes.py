@@ -13,8 +13,8 @@ from sfumato.core.knowledge import Knowledge
 from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
 
-Kind = Literal["linear", "mlp", "trees", "knn"]
-KINDS: tuple[Kind, ...] = ("linear", "mlp", "trees", "knn")
+Kind = Literal["linear", "elu", "mlp", "trees", "knn"]
+KINDS: tuple[Kind, ...] = ("linear", "elu", "mlp", "trees", "knn")
 
 _WIDEST = 64
 """Trees and neighbours read this many principal components: more cost time and, for neighbours, accuracy."""
@@ -37,16 +37,15 @@ class AttributeProbe(AttributeAttack):
 
     def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
         assert knowledge.query is not None  # obstacle() has seen to it
-        auxiliary = knowledge.auxiliary
         seed = derive_seed(knowledge.seed, self.name, self.label) % 2**32
-        rows = np.random.default_rng(seed).permutation(len(auxiliary))[: self.records]
-        x, y = auxiliary.x[rows], auxiliary.label(self.label)[rows]
+        rows = np.random.default_rng(seed).permutation(len(knowledge.auxiliary))[: self.records]
+        sample = knowledge.auxiliary.take(rows)
         queries = 2 if knowledge.randomised else 1
-        features = np.concatenate([_flat(knowledge.query(x)) for _ in range(queries)])
-        labels = np.tile(y, queries)
+        features = np.concatenate([_flat(knowledge.query(sample)) for _ in range(queries)])
+        labels = np.tile(sample.label(self.label), queries)
         model = _pipeline(self.kind, features, labels, seed)
         model.fit(features, labels)
-        scores = np.zeros((len(release), len(auxiliary.schema.classes(self.label))), dtype=np.float32)
+        scores = np.zeros((len(release), len(sample.schema.classes(self.label))), dtype=np.float32)
         scores[:, model.classes_] = model.predict_proba(_flat(release.payload))
         return scores
 
@@ -100,7 +99,19 @@ def _knn(labels: IntArray, _seed: int) -> Any:
     return KNeighborsClassifier(min(15, len(labels)), weights="distance")
 
 
-_ESTIMATORS: dict[Kind, Callable[[IntArray, int], Any]] = {"linear": _linear, "mlp": _mlp, "trees": _trees, "knn": _knn}
+def _elu(_labels: IntArray, seed: int) -> Any:
+    from sfumato.attacks.small import SmallNetwork
+
+    return SmallNetwork(seed=seed)
+
+
+_ESTIMATORS: dict[Kind, Callable[[IntArray, int], Any]] = {
+    "linear": _linear,
+    "elu": _elu,
+    "mlp": _mlp,
+    "trees": _trees,
+    "knn": _knn,
+}
 
 
 def _flat(payload: FloatArray) -> FloatArray:

@@ -40,7 +40,7 @@ class ReidentifyByDecoding(ReidentificationAttack):
 
     def guess(self, release: Release, knowledge: Knowledge) -> IntArray:
         assert knowledge.candidates is not None  # obstacle() has seen to it
-        return nearest(_flat(self.inverse.guess(release, knowledge)), _flat(knowledge.candidates))
+        return nearest(_flat(self.inverse.guess(release, knowledge)), _flat(knowledge.candidates.x))
 
 
 def nearest(points: FloatArray, among: FloatArray) -> IntArray:

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sfumato.attacks import suite
-from sfumato.attacks.base import Attack
+from sfumato.attacks.base import Attack, AttributeAttack
 from sfumato.auditing.effort import CPU, Effort
+from sfumato.auditing.geometry import picture
+from sfumato.auditing.information import information_scores
 from sfumato.auditing.utility import FRESH, fresh_scores, own_scores
-from sfumato.core.dataset import Dataset, FloatArray, Splits
+from sfumato.core import metrics
+from sfumato.core.dataset import Dataset, FloatArray, IntArray, Splits
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.knowledge import Knowledge, Query, Truth
 from sfumato.core.randomness import derive_seed
@@ -28,7 +31,11 @@ GALLERY = 8
 
 @dataclass(frozen=True)
 class Audit:
-    """What was measured, and what a report shows of it."""
+    """What was measured, and what a report shows of it.
+
+    ``confusion`` holds, for each private label, what the worst attribute attack took for what: its name, the classes,
+    and a matrix with the truth in rows and the guess in columns. ``information`` is an estimate and ranks nothing.
+    """
 
     mechanism: str
     data: str
@@ -36,6 +43,8 @@ class Audit:
     utility: tuple[Score, ...]
     attacks: tuple[Score, ...]
     skipped: tuple[tuple[str, str], ...]
+    confusion: dict[str, dict[str, Any]]
+    information: tuple[Score, ...]
     gallery: dict[str, FloatArray] = field(repr=False)
     features: dict[str, Any] = field(repr=False)
 
@@ -58,6 +67,8 @@ class Audit:
             "attacks": [score.to_json() for score in self.attacks],
             "worst": {threat: score.to_json() for threat, score in self.worst.items()},
             "skipped": [{"attack": attack, "reason": reason} for attack, reason in self.skipped],
+            "confusion": self.confusion,
+            "information": [score.to_json() for score in self.information],
         }
 
 
@@ -89,9 +100,11 @@ def audit(
     """
     controls = controls or Controls()
     scene = _Scene(mechanism, splits, effort, seed)
+    features = scene.features()  # first: what is missing for it must not cost an audit
     utility = _utility(scene, controls, say)
     scores: list[Score] = []
     skipped: list[tuple[str, str]] = []
+    matrices: dict[tuple[str, str], IntArray] = {}
     gallery = scene.gallery()
     chosen = attacks if attacks is not None else _suite(splits, effort)
     for attack in chosen:
@@ -105,6 +118,9 @@ def audit(
         scores += outcome.scores
         if attack.threat == "reconstruction":
             gallery[f"recon/{attack.name}"] = outcome.guess[scene.shown]
+        if isinstance(attack, AttributeAttack):
+            codes = splits.victim.label(attack.label)
+            matrices[attack.name, attack.label] = metrics.confusion(codes, outcome.guess)
     return Audit(
         mechanism=mechanism.name,
         data=splits.victim.name,
@@ -112,13 +128,28 @@ def audit(
         utility=tuple(utility),
         attacks=tuple(scores),
         skipped=tuple(skipped),
+        confusion=_worst_confusion(scores, matrices, splits),
+        information=tuple(information_scores(scene.release.payload, splits.victim, seed)),
         gallery=gallery,
-        features=scene.features(),
+        features=features,
     )
 
 
 def _suite(splits: Splits, effort: Effort) -> list[Attack]:
-    return suite(splits.schema, epochs=effort.attack_epochs, width=effort.attack_width, steps=effort.attack_steps)
+    every = suite(splits.schema, epochs=effort.attack_epochs, width=effort.attack_width, steps=effort.attack_steps)
+    return [attack for attack in every if effort.threats in ("all", attack.threat)]
+
+
+def _worst_confusion(
+    scores: list[Score], matrices: dict[tuple[str, str], IntArray], splits: Splits
+) -> dict[str, dict[str, Any]]:
+    """The matrix of the worst attribute attack on each private label."""
+    worst = {(score.attack, score.target) for score in worst_by_threat(scores).values()}
+    return {
+        label: {"attack": attack, "classes": list(splits.schema.classes(label)), "matrix": matrix.tolist()}
+        for (attack, label), matrix in matrices.items()
+        if (attack, label) in worst
+    }
 
 
 class _Scene:
@@ -139,7 +170,8 @@ class _Scene:
         order = np.random.default_rng(derive_seed(seed, "candidates")).permutation(few)
         suspects = splits.victim.take(slice(0, few))
         self._suspects = Truth(suspects, np.argsort(order).astype(np.int64))
-        self._lineup = replace(self.knowledge, candidates=suspects.x[order])
+        nameless = replace(suspects.take(order), ids=np.arange(few).astype(np.str_))  # ids may count the rows
+        self._lineup = replace(self.knowledge, candidates=nameless)
         self.shown = _one_of_each_class(splits.victim)
 
     def stage(self, attack: Attack) -> tuple[Knowledge, Release, Truth]:
@@ -152,26 +184,15 @@ class _Scene:
         return self._lineup, replace(self.release, payload=payload, utility={}), self._suspects
 
     def gallery(self) -> dict[str, FloatArray]:
-        return {
-            "originals": self.splits.victim.x[self.shown],
-            "release": self.release.payload[self.shown],
-        }
+        released = self.release.payload[self.shown]
+        decoded = self.mechanism.decode(released)
+        shown = {"originals": self.splits.victim.x[self.shown], "release": released}
+        return shown if decoded is None else {**shown, "decoded": decoded}
 
-    def features(self, points: int = 600) -> dict[str, Any]:
-        """Three principal components of what left, for the picture."""
-        from sklearn.decomposition import PCA
-
-        flat = self.release.payload[:points].reshape(min(points, len(self.release)), -1)
-        coordinates = PCA(min(3, flat.shape[1], len(flat)), random_state=0).fit_transform(flat)
-        padded = np.zeros((len(flat), 3))
-        padded[:, : coordinates.shape[1]] = coordinates
-        label = next(iter(self.splits.victim.utility))
-        return {
-            "points": np.round(padded, 4).tolist(),
-            "labels": self.splits.victim.utility[label][:points].tolist(),
-            "classes": list(self.splits.schema.classes(label)),
-            "label": label,
-        }
+    def features(self) -> dict[str, Any]:
+        """The picture of what left."""
+        seed = derive_seed(self.seed, "geometry")
+        return picture(self.release.payload, self.splits.victim, self.effort.geometry, seed)
 
 
 def _utility(scene: _Scene, controls: Controls, say: Say) -> list[Score]:
@@ -197,7 +218,7 @@ def _utility(scene: _Scene, controls: Controls, say: Say) -> list[Score]:
 def _control(attack: Attack, scene: _Scene, controls: Controls) -> dict[str, float] | None:
     """The same attack on the raw records; None where it needs an encoder, which raw records do not have."""
     knowledge, release, truth = scene.stage(attack)
-    undefended = replace(knowledge, query=lambda x: x.copy(), encoder=None, randomised=False)
+    undefended = replace(knowledge, query=lambda data: data.x.copy(), encoder=None, randomised=False)
     if attack.obstacle(undefended) is not None:
         return None
     raw = replace(release, mechanism="none", payload=scene.splits.victim.x[: len(release)])
@@ -214,10 +235,10 @@ def _query(mechanism: Mechanism, seed: int) -> Query:
     """The pipeline as a black box with fresh, repeatable randomness on every call."""
     calls = 0
 
-    def query(x: FloatArray) -> FloatArray:
+    def query(data: Dataset) -> FloatArray:
         nonlocal calls
         calls += 1
-        return mechanism.transform(x, seed=derive_seed(seed, calls))
+        return mechanism.transform(data.x, private=data.private, seed=derive_seed(seed, calls), name=data.name)
 
     return query
 

@@ -24,6 +24,7 @@ from sfumato.cli.options import (
     Set,
     Utility,
     X,
+    based_on,
     data_config,
     parse_knob,
     parse_settings,
@@ -44,6 +45,9 @@ app = typer.Typer(
 app.add_typer(data_commands.app, name="data")
 
 Run = Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")]
+GeometryName = Annotated[
+    str, typer.Option("--geometry", help="Picture of the payloads: pca, or umap (pip install 'sfumato[viz]').")
+]
 EffortName = Annotated[str, typer.Option("--effort", help="How hard the attackers try: smoke, cpu or full.")]
 INTERRUPTED = 130
 
@@ -85,7 +89,7 @@ def demo(
 
 @app.command()
 def fit(
-    mechanism: Annotated[str | None, typer.Argument(help="ran, dnn, dnn-resized, noisy or none.")] = None,
+    mechanism: Annotated[str | None, typer.Argument(help="ran, filter, filter-linear, vae or a baseline.")] = None,
     data: Annotated[str | None, typer.Option("--data", "-d", help="A named data set or a file or folder.")] = None,
     x: X = None,
     utility: Utility = None,
@@ -93,6 +97,10 @@ def fit(
     subject: Id = None,
     limit: Limit = None,
     settings: Set = None,
+    base: Annotated[Path | None, typer.Option("--base", help="A fitted vae's run folder; its data are used.")] = None,
+    users: Annotated[
+        Path | None, typer.Option("--users", help="CSV of users: a filter for each (needs --base).")
+    ] = None,
     config: Config = None,
     out: Annotated[Path | None, typer.Option("--out", help="The run folder; default runs/MECHANISM-DATA.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
@@ -105,12 +113,19 @@ def fit(
     from sfumato.mechanisms import mechanism_class
     from sfumato.workflow import fit_run, fitted_on, resolve
 
-    given = read_config(config)
+    given = based_on(base, read_config(config))
     asked = given.get("run", {})
     name = mechanism or asked.get("mechanism")
     if name is None:
         raise UsageError("say which mechanism: sfumato fit ran --data mnist.")
-    typed = parse_settings(settings, mechanism_class(name).parameters(), name)
+    parameters = mechanism_class(name).parameters()
+    if base is not None and "base" not in parameters:
+        raise UsageError(f"{name} builds on nothing: leave out --base.")
+    typed = parse_settings(settings, parameters, name)
+    if users is not None:
+        typed_labels = {"--utility": utility, "--private": private, "--data": data, "--config": config}
+        _fit_users(name, users, base, out, typed, typed_labels, resume=resume, json=json, quiet=quiet)
+        return
     resolved = resolve(
         name,
         data_config(given, data, x, utility, private, subject, limit),
@@ -125,6 +140,37 @@ def fit(
         print_json({"run": str(folder), "config": resolved})
     else:
         OUT.print(f"{folder}: {fitted_on(folder)}\nnext: sfumato audit {folder}", markup=False)
+
+
+def _fit_users(
+    name: str,
+    table: Path,
+    base: Path | None,
+    out: Path | None,
+    params: dict[str, Any],
+    pointless: dict[str, Any],
+    *,
+    resume: bool,
+    json: bool,
+    quiet: bool,
+) -> None:
+    """``fit --users``: every choice of labels stands in the table, the data come with the base."""
+    from sfumato.cli.show import OUT, Talk, print_json
+    from sfumato.workflow import fit_users
+
+    if base is None:
+        raise UsageError("--users needs the autoencoder that all filters share: --base RUN.")
+    given = next((option for option, value in pointless.items() if value), "--resume" if resume else None)
+    if given is not None:
+        raise UsageError(f"{given} has no meaning with --users: the table says what each user hides and serves.")
+    folder = out or Path("runs") / f"{name}-users"
+    with Talk(quiet) as talk:
+        talk.say(f"{name}: fit")
+        found = fit_users(name, table, base, folder, params, progress=talk.epoch)
+    if json:
+        print_json(found)
+    else:
+        OUT.print(f"{folder}: {len(found)} filters\nnext: sfumato audit {found[0]['run']}", markup=False)
 
 
 @app.command()
@@ -153,6 +199,7 @@ def release(
 def audit(
     run: Run,
     effort: EffortName = "cpu",
+    geometry: GeometryName = "pca",
     again: Annotated[bool, typer.Option("--again", help="Replace the scores of an earlier audit.")] = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -163,7 +210,7 @@ def audit(
     from sfumato.workflow import audit_run
 
     with Talk(quiet) as talk:
-        scores = audit_run(run, effort=effort_named(effort), again=again, say=talk.say)
+        scores = audit_run(run, effort=effort_named(effort, geometry), again=again, say=talk.say)
     if json:
         print_json(scores)
         return

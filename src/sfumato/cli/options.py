@@ -122,6 +122,21 @@ def _check_key(path: Path, table: str, key: str, value: Any) -> None:
         raise UsageError(f"{path}: {key} in [{table}] must be {_NOUNS[kinds[key]]}, got {value!r}.")
 
 
+def based_on(base: Path | None, config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration of a fit on top of ``base``: its records and seed, unless ``config`` says otherwise."""
+    if base is None:
+        return config
+    from sfumato.core.runs import RunFolder
+
+    theirs = RunFolder.open(base).config()
+    records = {key: value for key, value in theirs["data"].items() if key not in ("utility", "private")}
+    return {
+        "run": {"seed": theirs["run"]["seed"], **config.get("run", {})},
+        "data": {**records, **config.get("data", {})},
+        "params": {**config.get("params", {}), "base": str(base)},
+    }
+
+
 def start_of(config: Path | None, run: dict[str, Any]) -> Path | None:
     """The neighbouring run that a run of this configuration trains on from, if it is a later point of a sweep."""
     if config is None or "start" not in run:

@@ -14,8 +14,8 @@ from sfumato.core.errors import RuleBroken
 if TYPE_CHECKING:
     from torch import nn
 
-Query = Callable[[FloatArray], FloatArray]
-"""x → payload, with fresh randomness (noise, keys, masks) on every call."""
+Query = Callable[[Dataset], FloatArray]
+"""Records and labels of the attacker's own → payload, with fresh randomness (noise, keys, masks) on every call."""
 
 _guessing: ContextVar[bool] = ContextVar("guessing", default=False)
 
@@ -28,7 +28,8 @@ class Knowledge:
     query       the protected pipeline as a black box; None if it cannot be called
     encoder     the public encoder's weights and architecture; None if they stay with the owner
     randomised  whether two queries of one record differ
-    candidates  raw records among which the victims are, in an order that says nothing
+    candidates  the victims in question as raw records with all their labels, the private ones included (the strongest
+                line-up), in an order and under ids that say nothing
     secret      what stays unknown (keys, masks …), for the card
     """
 
@@ -36,7 +37,7 @@ class Knowledge:
     query: Query | None = None
     encoder: nn.Module | None = None
     randomised: bool = False
-    candidates: FloatArray | None = None
+    candidates: Dataset | None = None
     secret: tuple[str, ...] = ()
     seed: int = 0
 

@@ -63,6 +63,13 @@ def correct(truth: IntArray, scores: FloatArray) -> Values:
     return np.asarray(scores.argmax(axis=1) == truth, dtype=np.float64)
 
 
+def confusion(truth: IntArray, scores: FloatArray) -> IntArray:
+    """How often each class (row) was taken for each class (column, the highest score), (classes, classes)."""
+    classes = scores.shape[1]
+    pairs = truth * classes + scores.argmax(axis=1)
+    return np.bincount(pairs, minlength=classes**2).reshape(classes, classes)
+
+
 Statistic = Callable[[Values], float]
 """A metric as a function of the records' weights, so that a bootstrap only has to count."""
 

@@ -30,6 +30,14 @@ class Randomness(ABC):
     def uniform(self, shape: tuple[int, ...]) -> DoubleArray:
         """Independent uniforms in [0, 1)."""
 
+    def normal(self, shape: tuple[int, ...]) -> DoubleArray:
+        """Standard normal noise, two of them from two uniforms (Box and Muller)."""
+        count = int(np.prod(shape, dtype=np.int64))
+        pairs = (count + 1) // 2
+        first, second = self.uniform((2, pairs))
+        radius, angle = np.sqrt(-2.0 * np.log1p(-first)), 2.0 * np.pi * second
+        return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count].reshape(shape)
+
     def laplace(self, shape: tuple[int, ...], scale: float) -> DoubleArray:
         """Laplace noise by inversion: −b·sign(u)·ln(1 − 2|u|), u uniform on (−½, ½)."""
         centred = self.uniform(shape) - 0.5

@@ -72,7 +72,7 @@ def read(
     seed: int = 0,
 ) -> Dataset:
     """The records of these sources, one after the other, as one ``Dataset``."""
-    plans = [(one, of_schema(one, schema, opened.entry, labels=True, required=required)) for one in sources]
+    plans = [(one, of_schema(one, schema, opened.entry, required=required)) for one in sources]
     chosen = _choose(plans, schema, limit, seed)
     pieces = [
         piece

@@ -72,8 +72,16 @@ def resolve(
     return Roles(names, labels[0], labels[1], id, shape)
 
 
-def of_schema(source: Source, schema: Schema, entry: Entry | None, *, labels: bool, required: bool) -> Roles:
-    """The roles a fitted schema asks for; a missing column is a fault (a label: if ``required``)."""
+def of_schema(
+    source: Source,
+    schema: Schema,
+    entry: Entry | None,
+    *,
+    utility: bool = True,
+    private: bool = True,
+    required: bool = True,
+) -> Roles:
+    """What a fitted schema asks for, with the wanted labels; a missing column is a fault (a label: if ``required``)."""
     for column in schema.x_columns:
         if column not in source.columns:
             raise fault(
@@ -83,9 +91,9 @@ def of_schema(source: Source, schema: Schema, entry: Entry | None, *, labels: bo
                 remedy=f"give the columns of training, this file has {', '.join(source.columns[:12])}",
             )
     chosen: list[tuple[Expression, ...]] = []
-    for group in (schema.utility, schema.private):
+    for group, wanted in ((schema.utility, utility), (schema.private, private)):
         found = []
-        for name in group if labels else ():
+        for name in group if wanted else ():
             label = _label_of(source, schema, entry, name)
             if label is not None:
                 found.append(label)

@@ -12,18 +12,20 @@ from sfumato.data.opening import SourceName, open_data
 from sfumato.data.roles import of_schema
 
 
-def stream(source: SourceName, schema: Schema, *, batch_rows: int = 4096, labels: bool = False) -> Iterator[Dataset]:
+def stream(
+    source: SourceName, schema: Schema, *, batch_rows: int = 4096, utility: bool = False, private: bool = False
+) -> Iterator[Dataset]:
     """The records in file order, at most ``batch_rows`` at a time, encoded by ``schema``.
 
-    Only the current batch is in memory. With ``labels`` the file must have every label of the schema;
-    without, label columns are not even read. Row numbers in messages are those of the file.
+    Only the current batch is in memory. With ``utility`` or ``private`` the file must have every such label of the
+    schema; without, those columns are not even read. Row numbers in messages are those of the file.
     """
     if batch_rows < 1:
         raise UsageError(f"batch_rows must be at least 1, got {batch_rows}.")
     opened = open_data(source)
     side = opened.entry.side if opened.entry else None
     plans = [
-        (one, of_schema(one, schema, opened.entry, labels=labels, required=labels)) for one in opened.parts.values()
+        (one, of_schema(one, schema, opened.entry, utility=utility, private=private)) for one in opened.parts.values()
     ]
 
     def batches() -> Iterator[Dataset]:

@@ -18,6 +18,12 @@ _HOME = {
     "dnn": ("sfumato.mechanisms.baselines.features", "DNN"),
     "dnn-resized": ("sfumato.mechanisms.baselines.features", "DNNResized"),
     "ran": ("sfumato.mechanisms.ran", "RAN"),
+    "filter": ("sfumato.mechanisms.filter", "Filter"),
+    "filter-linear": ("sfumato.mechanisms.filter", "LinearFilter"),
+    "gaussian": ("sfumato.mechanisms.baselines.gaussian", "Gaussian"),
+    "vae": ("sfumato.mechanisms.vae", "VAE"),
+    "vfae": ("sfumato.mechanisms.baselines.fair", "VFAE"),
+    "lmifr": ("sfumato.mechanisms.baselines.fair", "LMIFR"),
 }
 
 

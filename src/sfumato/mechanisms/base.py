@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.dataset import Dataset, FloatArray
+from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError, RuleBroken, UsageError, unknown
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.randomness import Randomness, Secure, Seeded
@@ -41,10 +41,16 @@ class Mechanism(ABC):
     name: ClassVar[str]
     randomised: ClassVar[bool] = False
     """Whether two releases of one record differ."""
+    reads_private: ClassVar[bool] = False
+    """Whether a release needs each record's private labels; they shape the noise and never leave."""
     releases_raw: ClassVar[bool] = False
     """True only for the undefended control."""
     knob: ClassVar[str | None] = None
     """The hyper-parameter that trades utility against privacy."""
+    spare: ClassVar[tuple[str, ...]] = ()
+    """Networks that a device can do without."""
+    absent_: tuple[str, ...] = ()
+    """Those of them that were not there to load."""
 
     seed: int
     schema_: Schema
@@ -92,7 +98,12 @@ class Mechanism(ABC):
         check_records(data.x, data.schema, data.name)
         if not data.utility:
             raise DataError(f"{data.name} has no utility label: name one with --utility.")
-        for label, values in data.utility.items():
+        labels = dict(data.utility)
+        if self.reads_private:
+            if not data.private:
+                raise DataError(f"{self.name} reads a private label and {data.name} has none: name one with --private.")
+            labels |= check_private(data.private, data.schema, len(data), self.name, data.name)
+        for label, values in labels.items():
             if len(np.unique(values)) < 2:
                 raise DataError(f"{data.name}: column '{label}' has one class only; nothing can be learnt from it.")
         if start is not None and type(start) is not type(self):
@@ -123,24 +134,36 @@ class Mechanism(ABC):
         Noise, keys and masks come from the operating system's secure source; ``seed`` replaces it by a repeatable
         one for experiments. Private columns and subject ids are never copied.
         """
-        payload = self.transform(data.x, seed=seed, name=data.name)
+        payload = self.transform(data.x, private=data.private, seed=seed, name=data.name)
         if not self.releases_raw and payload.shape == data.x.shape:
             same = (payload == data.x).reshape(len(payload), -1).all(axis=1)
             if same.all():
                 raise RuleBroken(f"{self.name} released the raw records unchanged.")
         return Release(self.name, payload, self.guarantee(), dict(data.utility))
 
-    def transform(self, X: npt.ArrayLike, *, seed: int | None = None, name: str = "X") -> FloatArray:
-        """The payload for records ``X`` (NumPy array or torch tensor of the fitted shape)."""
+    def transform(
+        self,
+        X: npt.ArrayLike,
+        *,
+        private: Mapping[str, npt.ArrayLike] | None = None,
+        seed: int | None = None,
+        name: str = "X",
+    ) -> FloatArray:
+        """The payload for records ``X`` (NumPy array or torch tensor of the fitted shape).
+
+        A mechanism that ``reads_private`` needs one class code a record for every private label of the fit; another
+        one ignores ``private``.
+        """
         self._check_fitted()
         x = np.asarray(X, dtype=np.float32)
         check_records(x, self.schema_, name)
+        codes = check_private(private or {}, self.schema_, len(x), self.name, name) if self.reads_private else {}
         randomness: Randomness = Secure() if seed is None else Seeded(seed)
-        return self._release(x, randomness)
+        return self._release(x, codes, randomness)
 
     @abstractmethod
-    def _release(self, x: FloatArray, randomness: Randomness) -> FloatArray:
-        """The payload of checked records."""
+    def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
+        """The payload of checked records; ``private`` is empty unless the mechanism ``reads_private``."""
 
     @abstractmethod
     def guarantee(self) -> Guarantee:
@@ -148,6 +171,10 @@ class Mechanism(ABC):
 
     def predict(self, payload: FloatArray) -> FloatArray | None:
         """Class scores (N, classes) of the first utility label by the mechanism's own cloud half, if it has one."""
+        return None
+
+    def decode(self, payload: FloatArray) -> FloatArray | None:
+        """The payload as records (N, *shape) in [0, 1], as a receiver would see it; None without a public decoder."""
         return None
 
     def public_encoder(self) -> nn.Module | None:
@@ -159,43 +186,44 @@ class Mechanism(ABC):
         """The fitted networks by name, for storage."""
 
     def state(self) -> dict[str, torch.Tensor]:
-        """Every weight and buffer, by name."""
-        return {
-            f"{module}.{name}": tensor
-            for module, network in self._modules().items()
-            for name, tensor in network.state_dict().items()
-        }
+        """Every weight and buffer, by module and name."""
+        from sfumato.mechanisms.training import state_of
+
+        return state_of(self._modules())
 
     def load_state(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """Put stored weights into the built networks."""
-        for module, network in self._modules().items():
-            own = {k.removeprefix(f"{module}."): v for k, v in tensors.items() if k.startswith(f"{module}.")}
-            try:
-                network.load_state_dict(own)
-            except RuntimeError as error:
-                reason = " ".join(str(error).split())[:200]
-                raise DataError(
-                    f"the stored weights do not fit {self!r} ({reason}): restore them or fit again."
-                ) from None
+        from sfumato.mechanisms.training import load_state_of
+
+        load_state_of(self._modules(), tensors, self)
 
     def save(self, folder: Path) -> None:
-        """Write parameters, schema and weights below ``folder``."""
+        """Write parameters, schema and, a file for each network, the weights below ``folder``."""
         self._check_fitted()
         (folder / "checkpoint").mkdir(parents=True, exist_ok=True)
-        write_tensors(folder / "checkpoint" / "mechanism.safetensors", self.state())
+        for module, network in self._modules().items():
+            write_tensors(folder / "checkpoint" / f"{module}.safetensors", network.state_dict())
         write_json(folder / "schema.json", self.schema_.to_json())
         write_json(folder / "mechanism.json", {"mechanism": self.name, "params": self.stored_params()})
 
     @classmethod
     def load(cls, folder: Path, **overrides: Any) -> Self:
         """Read what ``save`` wrote; ``overrides`` replace stored parameters (an encoder of the user's own)."""
+        from sfumato.mechanisms.training import load_state_of
+
         stored = read_json(folder / "mechanism.json")
         if stored["mechanism"] != cls.name:
             raise DataError(f"{folder} holds a '{stored['mechanism']}', not a '{cls.name}'.")
         mechanism = cls().set_params(**{**stored["params"], **overrides})
         mechanism.schema_ = Schema.from_json(read_json(folder / "schema.json"))
         mechanism._build(mechanism.schema_)
-        mechanism.load_state(read_tensors(folder / "checkpoint" / "mechanism.safetensors"))
+        for module, network in mechanism._modules().items():
+            file = folder / "checkpoint" / f"{module}.safetensors"
+            if module in cls.spare and not file.exists():
+                mechanism.absent_ = (*mechanism.absent_, module)
+                continue
+            weights = {f"{module}.{name}": tensor for name, tensor in read_tensors(file).items()}
+            load_state_of({module: network}, weights, mechanism)
         return mechanism
 
     def _check_fitted(self) -> None:
@@ -214,3 +242,30 @@ def check_records(x: FloatArray, schema: Schema, name: str) -> None:
         bad = ~((x >= 0.0) & (x <= 1.0)).reshape(len(x), -1).all(axis=1)
         row = int(np.argmax(bad))
         raise DataError(f"{name}: record {row} holds NaN, infinite or out-of-range values; records lie in [0, 1].")
+
+
+def check_private(
+    private: Mapping[str, npt.ArrayLike], schema: Schema, records: int, mechanism: str, name: str
+) -> dict[str, IntArray]:
+    """The codes of every private label of the schema, one a record; what is missing or wrong is named."""
+    codes: dict[str, IntArray] = {}
+    for label, classes in schema.private.items():
+        if label not in private:
+            raise UsageError(
+                f"{mechanism} needs the private label '{label}' of every record: "
+                f"give transform(X, private={{'{label}': codes}})."
+            )
+        given = np.asarray(private[label])
+        if given.shape != (records,):
+            shape = f"has shape {given.shape} for {records} records"
+            raise DataError(f"{name}: private label '{label}' {shape}: give one code a record.")
+        whole = given.dtype.kind in "biu"
+        bad = (given < 0) | (given >= len(classes)) if whole else np.ones(records, dtype=bool)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise DataError(
+                f"{name}: record {row} has {given.tolist()[row]!r} as private label '{label}': "
+                f"give a whole number from 0 to {len(classes) - 1} ({', '.join(classes[:8])})."
+            )
+        codes[label] = given.astype(np.int64)
+    return codes

@@ -12,21 +12,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from sfumato.core.dataset import Dataset, FloatArray
+from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import UsageError, check_range, unknown
 from sfumato.core.randomness import Randomness, Seeded, derive_seed
 from sfumato.core.runs import RunFolder
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.base import Mechanism, Progress
+from sfumato.mechanisms.training import train
 from sfumato.nets.encoders import ENCODERS, classifier, default_encoder, output_shape
 from sfumato.nets.loop import (
     as_tensor,
     channels_last,
     decay_rate,
     forward_in_batches,
-    load_optimiser_state,
     minibatches,
-    optimiser_state,
     take_step,
 )
 
@@ -96,20 +95,8 @@ class EncoderMechanism(Mechanism):
             self.load_state(start.state())
             epochs = max(1, math.ceil(CONTINUED * self.epochs))
         game = self._game()
-        saved = None if run is None else run.load_progress()
-        done = 0
-        if saved is not None:
-            done, tensors = saved
-            self.load_state(tensors)
-            load_optimiser_state(game.optimisers, tensors)
         x, y = as_tensor(data.x), as_tensor(next(iter(data.utility.values())))
-        for module in self._modules().values():
-            module.train()
-        for epoch in range(done, epochs):
-            losses = self._epoch(game, x, y, epoch, epochs)
-            if run is not None:
-                run.save_progress(epoch + 1, self.state() | optimiser_state(game.optimisers), losses)
-            progress(epoch + 1, epochs, losses)
+        train(self, epochs, lambda epoch: self._epoch(game, x, y, epoch, epochs), game.optimisers, run, progress)
 
     def _epoch(self, game: Game, x: Tensor, y: Tensor, epoch: int, epochs: int) -> dict[str, float]:
         """One pass over the records; the mean losses."""
@@ -128,7 +115,7 @@ class EncoderMechanism(Mechanism):
         """What training sees of a batch: the batch, unless noise is added before the network."""
         return x
 
-    def _release(self, x: FloatArray, randomness: Randomness) -> FloatArray:
+    def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
         return forward_in_batches(self.encoder_, as_tensor(x)).numpy()
 
     def predict(self, payload: FloatArray) -> FloatArray:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from sfumato.report.collect import Run
 from sfumato.report.page import again
+from sfumato.report.runs import Run
 from sfumato.report.verdict import threat_sentences, trust_warnings
 from sfumato.report.words import (
     KINDS,

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sfumato.core.errors import DataError, RuleBroken
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.runs import read_json
 from sfumato.core.schema import Schema
 from sfumato.core.score import Score
-
-Floats = npt.NDArray[np.float32]
+from sfumato.report.runs import Colouring, Confusion, Features, Gallery, Group, Run
+from sfumato.report.words import parameter_name
 
 MAX_RUNS = 60
 MAX_POINTS = 600
@@ -26,110 +25,9 @@ MAX_RECORDS = 8
 MAX_GALLERY_BYTES = 256 * 2**20
 
 # The order in which methods are listed: the undefended one, the baselines, then the mechanisms.
-_ORDER = ("none", "noisy", "gaussian", "dnn", "dnn-resized", "vfae", "lmifr", "fedavg", "dp-fedavg")
-_GREEK = {"lam": "λ", "lambda": "λ", "epsilon": "ε", "eps": "ε", "delta": "δ", "sigma": "σ", "beta": "β"}
-# The order of importance of threats; the first that was measured is the page's main one.
-_THREATS = ("reconstruction", "attribute", "reidentification")
-
-
-@dataclass(frozen=True)
-class Gallery:
-    """The same few victims: the record, what was released for it, and what each attack rebuilt."""
-
-    originals: Floats
-    release: Floats | None
-    recon: Mapping[str, Floats]
-
-
-@dataclass(frozen=True)
-class Features:
-    """Three principal components of released features, with one label."""
-
-    points: tuple[tuple[float, float, float], ...]
-    labels: tuple[int, ...]
-    classes: tuple[str, ...]
-    label: str
-
-
-@dataclass(frozen=True)
-class Run:
-    """One audited run folder. ``name`` is its folder without what lies above it; ``setting`` tells it from
-    other runs of its mechanism ("" where it is the only one)."""
-
-    name: str
-    mechanism: str
-    data: str
-    config: Mapping[str, Any]
-    config_text: str
-    schema: Schema
-    guarantee: Guarantee
-    utility: tuple[Score, ...]
-    attacks: tuple[Score, ...]
-    worst: Mapping[str, Score]
-    gallery: Gallery | None = None
-    features: Features | None = None
-    env: Mapping[str, Any] = field(default_factory=dict)
-    epochs: int = 0
-    setting: str = ""
-
-    @property
-    def title(self) -> str:
-        return f"{self.mechanism}, {self.setting}" if self.setting else self.mechanism
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The utility labels, in the order of the configuration."""
-        named = self.config.get("data", {}).get("utility") or self.schema.utility
-        return tuple(str(name) for name in named)
-
-    @property
-    def use(self) -> Score | None:
-        """The best primary utility score of the first utility label: what others can do with the release."""
-        first = self.labels[0] if self.labels else None
-        of_first = [s for s in self.utility if s.target in (None, first)] or list(self.utility)
-        primary = [s for s in of_first if s.primary] or of_first
-        return max(primary, key=lambda s: s.value, default=None)
-
-    @property
-    def seed(self) -> str:
-        return str(self.config.get("run", {}).get("seed", "not recorded"))
-
-    @property
-    def picture_attack(self) -> str | None:
-        """The attack whose reconstructions are shown: the worst one, if its pictures were kept."""
-        if self.gallery is None or not self.gallery.recon:
-            return None
-        worst = self.worst.get("reconstruction")
-        if worst is not None and worst.attack in self.gallery.recon:
-            return worst.attack
-        return next(iter(self.gallery.recon))
-
-
-@dataclass(frozen=True)
-class Group:
-    """The runs on one data set with one schema: what may be compared with one another."""
-
-    data: str
-    schema: Schema
-    runs: tuple[Run, ...]
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """The mechanisms, in listing order."""
-        return tuple(dict.fromkeys(run.mechanism for run in self.runs))
-
-    @property
-    def threats(self) -> tuple[str, ...]:
-        """Keys of ``worst`` over all runs, the main threat first."""
-        keys = dict.fromkeys(key for run in self.runs for key in run.worst)
-        return tuple(sorted(keys, key=_threat_rank))
-
-    def of(self, method: str) -> tuple[Run, ...]:
-        return tuple(run for run in self.runs if run.mechanism == method)
-
-    def representative(self, method: str) -> Run:
-        """The run with the best accuracy within a method (the first of equals)."""
-        return max(self.of(method), key=lambda run: run.use.value if run.use else float("-inf"))
+_ORDER = (
+    "none", "vae", "noisy", "gaussian", "dnn", "dnn-resized", "vfae", "lmifr", "fedavg", "dp-fedavg", "filter-linear",
+)  # fmt: skip
 
 
 def collect(folders: Sequence[Path]) -> tuple[Group, ...]:
@@ -173,6 +71,8 @@ def read_run(path: Path, name: str | None = None) -> Run:
             utility=tuple(_score(s) for s in scores["utility"]),
             attacks=tuple(_score(s) for s in scores["attacks"]),
             worst={str(key): _score(s) for key, s in scores["worst"].items()},
+            confusion={str(label): _confusion(value) for label, value in scores.get("confusion", {}).items()},
+            information=tuple(_score(s) for s in scores.get("information", [])),
             gallery=_gallery(path / "gallery.safetensors", schema),
             features=_features(path / "features.json"),
             env=read_json(path / "env.json") if (path / "env.json").is_file() else {},
@@ -224,35 +124,37 @@ def _grouped(runs: Sequence[Run]) -> tuple[Group, ...]:
 
 
 def _with_settings(runs: Sequence[Run]) -> tuple[Run, ...]:
-    """Runs in listing order; within a mechanism, by the parameters that vary, which become their setting."""
+    """Runs in listing order; within a mechanism, by what varies, which becomes their setting."""
     ordered: list[Run] = []
     for method in sorted({run.mechanism for run in runs}, key=_method_rank):
         members = [run for run in runs if run.mechanism == method]
-        knobs = _varying(members)
-        members = _sorted_by(members, knobs)
-        ordered.extend(replace(run, setting=_setting(run, knobs) if len(members) > 1 else "") for run in members)
+        varying = _varying(members)
+        settings = [_setting(run, varying) for run in members]
+        named = [
+            replace(run, setting=setting if settings.count(setting) == 1 else f"{setting}, {run.name}".lstrip(", "))
+            for run, setting in zip(members, settings, strict=True)
+        ]
+        ordered += _sorted_by(named, varying) if len(named) > 1 else members
     return tuple(ordered)
 
 
-def _sorted_by(runs: Sequence[Run], knobs: Sequence[str]) -> list[Run]:
-    return sorted(runs, key=lambda run: [_sortable(_param(run, knob)) for knob in knobs])
+def _sorted_by(runs: Sequence[Run], names: Sequence[str]) -> list[Run]:
+    return sorted(runs, key=lambda run: [_sortable(_told(run).get(name)) for name in names])
 
 
-def _setting(run: Run, knobs: Sequence[str]) -> str:
-    if not knobs:
-        return run.name
-    return ", ".join(f"{_GREEK.get(knob, knob)} = {_plain(_param(run, knob))}" for knob in knobs)
+def _told(run: Run) -> dict[str, Any]:
+    """What may tell a run from others of its mechanism."""
+    return {**run.params, "private": ", ".join(run.private) or "none", "seed": run.seed}
 
 
 def _varying(runs: Sequence[Run]) -> list[str]:
-    names = dict.fromkeys(name for run in runs for name in run.config.get("params", {}))
-    varying = [name for name in names if len({repr(_param(run, name)) for run in runs}) > 1]
-    seeds = len({run.seed for run in runs}) > 1
-    return [*varying, "seed"] if seeds else varying
+    names = dict.fromkeys(name for run in runs for name in _told(run))
+    return [name for name in names if len({repr(_told(run).get(name)) for run in runs}) > 1]
 
 
-def _param(run: Run, name: str) -> Any:
-    return run.seed if name == "seed" else run.config.get("params", {}).get(name, "default")
+def _setting(run: Run, names: Sequence[str]) -> str:
+    told = _told(run)
+    return ", ".join(f"{parameter_name(name)} = {_plain(told.get(name, 'default'))}" for name in names)
 
 
 def _plain(value: Any) -> str:
@@ -266,11 +168,6 @@ def _sortable(value: Any) -> tuple[int, float, str]:
 
 def _method_rank(name: str) -> tuple[int, str]:
     return (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
-
-
-def _threat_rank(key: str) -> tuple[int, str]:
-    threat = key.partition(":")[0]
-    return (_THREATS.index(threat) if threat in _THREATS else len(_THREATS), key)
 
 
 def _data_name(value: Any) -> str:
@@ -299,10 +196,20 @@ def _gallery(file: Path, schema: Schema) -> Gallery | None:
         raise DataError(f"{file} is not a safetensors file ({error}): audit the run again.") from None
     originals = arrays["originals"]
     recon = {name.removeprefix("recon/"): a for name, a in sorted(arrays.items()) if name.startswith("recon/")}
-    for name, array in {"originals": originals, **recon}.items():
+    decoded = arrays.get("decoded")
+    records = {"originals": originals, **recon} | ({} if decoded is None else {"decoded": decoded})
+    for name, array in records.items():
         if array.shape != (len(originals), *schema.shape):
             raise ValueError(f"{name} in {file.name} has shape {array.shape}, the schema says {schema.shape}")
-    return Gallery(originals=originals, release=arrays.get("release"), recon=recon)
+    return Gallery(originals=originals, release=arrays.get("release"), recon=recon, decoded=decoded)
+
+
+def _confusion(value: Mapping[str, Any]) -> Confusion:
+    classes = tuple(str(name) for name in value["classes"])
+    matrix = tuple(tuple(int(entry) for entry in row) for row in value["matrix"])
+    if len(matrix) != len(classes) or any(len(row) != len(classes) for row in matrix):
+        raise ValueError(f"the confusion matrix of {value['attack']} does not fit its classes")
+    return Confusion(str(value["attack"]), classes, matrix)
 
 
 def _features(file: Path) -> Features | None:
@@ -310,11 +217,18 @@ def _features(file: Path) -> Features | None:
         return None
     value = read_json(file)
     points = tuple(_triple(point) for point in value["points"][:MAX_POINTS])
-    labels = tuple(int(label) for label in value["labels"][:MAX_POINTS])
+    label = str(value["label"])
+    kept = {label: {"classes": value["classes"], "codes": value["labels"]}, **value.get("colours", {})}
+    colours = {str(name): _colouring(colour, len(points), file) for name, colour in kept.items()}
+    return Features(points, label, colours, method=str(value.get("method", "pca"))) if points else None
+
+
+def _colouring(value: Mapping[str, Any], points: int, file: Path) -> Colouring:
     classes = tuple(str(name) for name in value["classes"])
-    if len(points) != len(labels) or (labels and not 0 <= min(labels) <= max(labels) < len(classes)):
+    codes = tuple(int(code) for code in value["codes"][:MAX_POINTS])
+    if len(codes) != points or (codes and not 0 <= min(codes) <= max(codes) < len(classes)):
         raise ValueError(f"the labels in {file.name} do not fit its points or its classes")
-    return Features(points=points, labels=labels, classes=classes, label=str(value["label"])) if points else None
+    return Colouring(classes, codes)
 
 
 def _triple(point: Iterable[float]) -> tuple[float, float, float]:

@@ -1,53 +1,28 @@
-"""Plotly figures as plain JSON values. Text from files is escaped: Plotly reads a subset of HTML in it."""
+"""The front of utility against privacy, and released features in space."""
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from sfumato.core.score import Score
-from sfumato.report.collect import Group, Run
-from sfumato.report.verdict import UNDEFENDED
-from sfumato.report.words import direction, measured, metric_name, reference, threat_name
+from sfumato.report.drawing import (
+    CLASS_COLOURS,
+    Figure,
+    Reference,
+    Style,
+    axis,
+    error_bars,
+    layout,
+    marker,
+    reference_lines,
+    safe,
+)
+from sfumato.report.runs import Group, Run, owner_gain
+from sfumato.report.words import direction, measured, metric_name, threat_name
 
-Figure = dict[str, Any]
-
-INK = "#1c2430"
-FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _LOGARITHMIC = {"mse", "l1"}
-_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "triangle-down", "pentagon", "hexagon", "x")
-_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-# Dark enough for thin lines on white (contrast above 4.5), apart in hue for the common kinds of colour blindness.
-_COLOURS = (
-    "#0b5fa5", "#b4460f", "#1d7a4a", "#8b3a8f", "#8a6500", "#b0124f", "#2c6e7f", "#5a4fcf", "#555f6b", "#7a3b12",
-)  # fmt: skip
 _SYMBOLS_3D = ("circle", "square", "diamond", "cross", "x", "circle-open", "square-open", "diamond-open")
-_CLASS_COLOURS = (
-    "#0b5fa5", "#d1661b", "#1d7a4a", "#8b3a8f", "#a67c00", "#c2185b", "#3aa6c9", "#5a4fcf", "#6b7480", "#7a3b12",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Style:
-    """How one method is drawn everywhere on the page."""
-
-    symbol: str
-    dash: str
-    colour: str
-
-
-def styles(methods: Sequence[str]) -> dict[str, Style]:
-    """A style for each method: no two share both symbol and dash."""
-    drawn: dict[str, Style] = {}
-    others = [name for name in methods if name != UNDEFENDED]
-    if UNDEFENDED in methods:
-        drawn[UNDEFENDED] = Style("x-thin", "solid", INK)
-    for i, name in enumerate(others):
-        drawn[name] = Style(_SYMBOLS[i % 10], _DASHES[i % 6], _COLOURS[i % 10])
-    return drawn
 
 
 def front(group: Group, key: str, looks: Mapping[str, Style], ids: Mapping[str, int]) -> Figure | None:
@@ -62,11 +37,11 @@ def front(group: Group, key: str, looks: Mapping[str, Style], ids: Mapping[str, 
     like = scores[0]
     logarithmic = like.metric in _LOGARITHMIC and any(score.value > 0 for score in scores)
     low, high = _span(scores, logarithmic=logarithmic)
-    traces = _best_line([run for run in runs if run.mechanism != UNDEFENDED], key, low)
+    traces = _best_line([run for run in runs if run.defended], key, low)
     for method in dict.fromkeys(run.mechanism for run in runs):
         traces.append(_points([r for r in runs if r.mechanism == method], key, looks[method], ids, low))
-    shapes, notes = _references(scores, logarithmic=logarithmic)
-    axis: Figure = {
+    shapes, notes = reference_lines(_baseline_and_control(scores), like.metric, logarithmic=logarithmic)
+    y: Figure = {
         "title": {"text": f"{_axis_name(key, like)}<br>({direction(like)})"},
         "type": "log" if logarithmic else "linear",
         "range": [math.log10(low), math.log10(high)] if logarithmic else [low, high],
@@ -74,37 +49,38 @@ def front(group: Group, key: str, looks: Mapping[str, Style], ids: Mapping[str, 
         "exponentformat": "none",
     }
     if logarithmic and high / low > 30:
-        axis |= {"dtick": 1, "minor": {"dtick": "D1", "ticks": "outside", "ticklen": 3}}
+        y |= {"dtick": 1, "minor": {"dtick": "D1", "ticks": "outside", "ticklen": 3}}
     use = runs[0].use
     utility = metric_name(use.metric).capitalize() if use else "Utility"
-    layout = _layout() | {
-        "xaxis": _axis()
+    whole = layout() | {
+        "xaxis": axis()
         | {"title": {"text": f"{utility} for others (higher is better)"}, "tickformat": ".1~%", "range": _reach(runs)},
-        "yaxis": _axis() | axis,
+        "yaxis": axis() | y,
         "shapes": shapes,
         "annotations": notes,
         "hovermode": "closest",
         "margin": {"l": 84, "r": 16, "t": 12, "b": 60},
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
     }
-    return {"data": traces, "layout": layout}
+    return {"data": traces, "layout": whole}
 
 
 def space(run: Run) -> Figure | None:
     """Released features in three principal components; classes differ in symbol and in colour."""
-    if run.features is None:
+    if run.features is None or run.features.method != "pca":
         return None
     features = run.features
+    main = features.colours[features.label]
     traces = []
-    for code, name in enumerate(features.classes):
-        points = [p for p, label in zip(features.points, features.labels, strict=True) if label == code]
+    for code, name in enumerate(main.classes):
+        points = [p for p, label in zip(features.points, main.codes, strict=True) if label == code]
         if points:
             x, y, z = (list(column) for column in zip(*points, strict=True))
             traces.append(
                 {
                     "type": "scatter3d",
                     "mode": "markers",
-                    "name": html.escape(name, quote=False),
+                    "name": safe(name),
                     "x": x,
                     "y": y,
                     "z": z,
@@ -112,7 +88,7 @@ def space(run: Run) -> Figure | None:
                         "size": 4,
                         "opacity": 0.85,
                         "symbol": _SYMBOLS_3D[code % len(_SYMBOLS_3D)],
-                        "color": _CLASS_COLOURS[code % len(_CLASS_COLOURS)],
+                        "color": CLASS_COLOURS[code % len(CLASS_COLOURS)],
                     },
                     "hoverinfo": "name",
                 }
@@ -133,7 +109,7 @@ def space_layout() -> Figure:
         }
         for i, name in enumerate("xyz", 1)
     }
-    return _layout() | {
+    return layout() | {
         "scene": axes | {"aspectmode": "cube", "camera": {"eye": {"x": 1.35, "y": 1.35, "z": 0.85}}},
         "margin": {"l": 0, "r": 0, "t": 0, "b": 0},
         "legend": {"itemsizing": "constant", "y": 0.95},
@@ -143,8 +119,8 @@ def space_layout() -> Figure:
 def non_dominated(runs: Sequence[Run], key: str) -> list[Run]:
     """Runs that no other run beats in utility and in privacy, by rising utility."""
     kept: list[Run] = []
-    for run in sorted(runs, key=lambda r: (_utility(r), _gain(r, key)), reverse=True):
-        if not kept or _gain(run, key) > _gain(kept[-1], key):
+    for run in sorted(runs, key=lambda r: (_utility(r), owner_gain(r.worst[key])), reverse=True):
+        if not kept or owner_gain(run.worst[key]) > owner_gain(kept[-1].worst[key]):
             kept.append(run)
     return kept[::-1]
 
@@ -179,99 +155,34 @@ def _points(runs: Sequence[Run], key: str, look: Style, ids: Mapping[str, int], 
         "type": "scatter",
         "mode": "lines+markers",
         "connectgaps": False,
-        "name": html.escape(runs[0].mechanism, quote=False),
+        "name": safe(runs[0].mechanism),
         "x": [None if use is None else use.value for use in uses],
         "y": ys,
         "customdata": [None if run is None else ids[run.name] for run in drawn],
         "text": ["" if run is None else _hover(run, key) for run in drawn],
         "hoverinfo": "text",
-        "error_x": _error([(use.value, use.ci) if use else None for use in uses], look, None),
-        "error_y": _error([(r.worst[key].value, r.worst[key].ci) if r else None for r in drawn], look, floor),
+        "error_x": error_bars([(use.value, use.ci) if use else None for use in uses], look),
+        "error_y": error_bars([(r.worst[key].value, r.worst[key].ci) if r else None for r in drawn], look, floor),
         "line": {"color": look.colour, "width": 2, "dash": look.dash},
-        "marker": {
-            "symbol": look.symbol,
-            "size": 11,
-            "color": look.colour,
-            "line": {"color": look.colour, "width": 3} if "thin" in look.symbol else {"color": "#fff", "width": 1.5},
-        },
-    }
-
-
-def _error(items: Sequence[tuple[float, tuple[float, float]] | None], look: Style, floor: float | None) -> Figure:
-    """Error bars from value and interval; on a logarithmic axis they end at its floor."""
-
-    def ends(item: tuple[float, tuple[float, float]] | None) -> tuple[float, float]:
-        if item is None:
-            return 0.0, 0.0
-        value, (low, high) = item
-        if floor is not None:
-            value, low = max(value, floor), max(low, floor)
-        return max(high - value, 0.0), max(value - low, 0.0)
-
-    up, down = zip(*(ends(item) for item in items), strict=True)
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": list(up),
-        "arrayminus": list(down),
-        "color": look.colour,
-        "thickness": 1.1,
-        "width": 3,
+        "marker": marker(look, 11),
     }
 
 
 def _hover(run: Run, key: str) -> str:
     use, score = run.use, run.worst[key]
-    lines = [f"<b>{html.escape(run.title, quote=False)}</b>"]
+    lines = [f"<b>{safe(run.title)}</b>"]
     if use is not None:
-        lines.append(f"{html.escape(metric_name(use.metric), quote=False)} {measured(use)}")
-    attack = html.escape(score.attack, quote=False)
-    lines.append(f"{html.escape(metric_name(score.metric), quote=False)} {measured(score)} by {attack}")
+        lines.append(f"{safe(metric_name(use.metric))} {measured(use)}")
+    attack = safe(score.attack)
+    lines.append(f"{safe(metric_name(score.metric))} {measured(score)} by {attack}")
     return "<br>".join(lines)
 
 
-def _references(scores: Sequence[Score], *, logarithmic: bool) -> tuple[list[Figure], list[Figure]]:
-    """Lines for the baseline and the control, or bands where the runs' own differ by more than a twentieth."""
-    shapes: list[Figure] = []
-    notes: list[Figure] = []
-    metric = scores[0].metric
-    for name, dash, values in (
-        ("sees nothing (baseline)", "6px,4px", [s.baseline for s in scores if s.baseline is not None]),
-        ("no defence (control)", "2px,3px", [s.control for s in scores if s.control is not None]),
-    ):
-        usable = [value for value in values if value > 0 or not logarithmic]
-        if not usable:
-            continue
-        low, high = min(usable), max(usable)
-        band = high - low > 0.05 * max(abs(high), abs(low), 1e-12)
-        span = f"{reference(low, metric)} to {reference(high, metric)}" if band else reference(low, metric)
-        ends = (low, high) if band else (low, low)
-        shapes.append(
-            {
-                "type": "rect" if band else "line",
-                "xref": "paper",
-                "x0": 0,
-                "x1": 1,
-                "y0": ends[0],
-                "y1": ends[1],
-                "line": {"color": "#4b5563", "width": 1.3, "dash": dash},
-                "fillcolor": "rgba(75,85,99,0.06)",
-                "layer": "below",
-            }
-        )
-        notes.append(
-            {
-                "xref": "paper",
-                "x": 0.005,
-                "xanchor": "left",
-                "y": math.log10(ends[1]) if logarithmic else ends[1],
-                "yanchor": "bottom",
-                "text": f"{name}: {span}",
-                "showarrow": False,
-                "font": {"size": 12, "color": "#3b4452"},
-            }
-        )
-    return shapes, notes
+def _baseline_and_control(scores: Sequence[Score]) -> tuple[Reference, Reference]:
+    return (
+        Reference("sees nothing (baseline)", "6px,4px", tuple(s.baseline for s in scores if s.baseline is not None)),
+        Reference("no defence (control)", "2px,3px", tuple(s.control for s in scores if s.control is not None)),
+    )
 
 
 def _span(scores: Sequence[Score], *, logarithmic: bool) -> tuple[float, float]:
@@ -295,40 +206,8 @@ def _reach(runs: Sequence[Run]) -> list[float]:
 
 def _axis_name(key: str, score: Score) -> str:
     metric = f"{metric_name(score.metric)} of the best attack"
-    return f"{html.escape(threat_name(key), quote=False)}: {html.escape(metric, quote=False)}"
-
-
-def _axis() -> Figure:
-    return {
-        "gridcolor": "#eceff3",
-        "linecolor": "#8a94a3",
-        "showline": True,
-        "ticks": "outside",
-        "ticklen": 5,
-        "tickcolor": "#8a94a3",
-        "zeroline": False,
-        "automargin": True,
-    }
-
-
-def _layout() -> Figure:
-    return {
-        "font": {"family": FONT, "size": 13, "color": INK},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "hoverlabel": {
-            "bgcolor": "#fff",
-            "bordercolor": "#8a94a3",
-            "font": {"color": INK, "size": 13},
-            "align": "left",
-        },
-    }
+    return f"{safe(threat_name(key))}: {safe(metric)}"
 
 
 def _utility(run: Run) -> float:
     return run.use.value if run.use else -math.inf
-
-
-def _gain(run: Run, key: str) -> float:
-    score = run.worst[key]
-    return score.value if score.better_for_owner == "higher" else -score.value

@@ -40,7 +40,7 @@
       }
       nodes.push(strip);
     }
-    if (!records) nodes.push(make("p", "No reconstructions were kept for this run.", "absent"));
+    if (run.absent) nodes.push(make("p", run.absent, "absent"));
     panel.replaceChildren(...nodes);
     for (const chip of chips.querySelectorAll("button")) {
       chip.setAttribute("aria-pressed", String(Number(chip.dataset.run) === number));
@@ -142,6 +142,40 @@
     };
     draw(space.start);
     if (choice) choice.addEventListener("change", () => draw(Number(choice.value)));
+  });
+
+  data.boards.forEach((sheets, index) => {
+    const board = byId(`board-${index}`);
+    const choice = byId(`board-${index}-choice`);
+    const draw = (sheet) => {
+      for (const node of board.querySelectorAll(".plot")) Plotly.purge(node);
+      const key = make("p", undefined, "key");
+      for (const { glyph, colour, name } of sheet.key) {
+        const entry = make("span");
+        const mark = make("i", glyph);
+        mark.style.color = colour;
+        entry.append(mark, ` ${name}`);
+        key.append(entry);
+      }
+      const panels = sheet.panels.map(({ title, note }) => {
+        const panel = make("figure");
+        const caption = make("figcaption");
+        caption.append(make("b", title), make("span", note));
+        const node = make("div", undefined, "plot");
+        node.setAttribute("role", "img");
+        node.setAttribute("aria-label", `${title}. ${note}`);
+        panel.append(caption, node);
+        return panel;
+      });
+      const grid = make("div", undefined, "grid");
+      grid.append(...panels);
+      board.replaceChildren(...(sheet.key.length ? [key] : []), grid);
+      sheet.panels.forEach(({ data: traces, layout }, i) => {
+        Plotly.newPlot(panels[i].lastChild, structuredClone(traces), structuredClone(layout), config);
+      });
+    };
+    draw(sheets[0]);
+    if (choice) choice.addEventListener("change", () => draw(sheets[Number(choice.value)]));
   });
 
   const scores = byId("scores");

@@ -12,15 +12,27 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-import numpy as np
-
 import sfumato
-from sfumato.report.collect import Group, Run
-from sfumato.report.figures import Style, front, space, space_layout, styles
-from sfumato.report.pictures import payload_pictures, record_pictures
+from sfumato.report.curves import information, tradeoff
+from sfumato.report.drawing import Board, Style, styles
+from sfumato.report.figures import front, space, space_layout
+from sfumato.report.markup import emphasised, prose, section, select
+from sfumato.report.matrices import confusions
+from sfumato.report.planes import planes
+from sfumato.report.runs import UNDEFENDED, Group, Run
 from sfumato.report.tables import glance, score_table, scores_csv
-from sfumato.report.verdict import UNDEFENDED, Verdict, verdict
-from sfumato.report.words import KINDS, count, epsilon_line, explanation, listed, measured, metric_name, threat_name
+from sfumato.report.verdict import Verdict, verdict
+from sfumato.report.walls import Album, before_and_after, wall
+from sfumato.report.words import (
+    KINDS,
+    count,
+    epsilon_line,
+    explanation,
+    listed,
+    measured,
+    metric_name,
+    threat_name,
+)
 
 Json = dict[str, Any]
 
@@ -46,7 +58,7 @@ def render_page(groups: Sequence[Group], *, title: str | None = None) -> str:
         guarantees=_guarantees(groups),
         runs=_runs(groups),
         versions=_versions(groups),
-        records=count(builder.records, "real record"),
+        records=count(builder.album.records, "real record"),
         version=escape(sfumato.__version__),
         data=data,
         plotly=plotly,
@@ -58,32 +70,24 @@ class _Builder:
     """Numbers the runs, keeps every picture once, and builds the sections that the script brings to life."""
 
     def __init__(self, groups: Sequence[Group]) -> None:
+        runs = [run for group in groups for run in group.runs]
         self.groups = groups
-        self.pictures: dict[str, list[str]] = {}
+        self.album = Album(runs)
         self.fronts: list[Json] = []
         self.spaces: list[Json] = []
-        self.runs: list[Json] = []
-        self.ids: list[dict[str, int]] = []
-        for group in groups:
-            own: dict[str, int] = {}
-            for run in group.runs:
-                own[run.name] = len(self.runs)
-                self.runs.append(self._run(run, len(self.runs)))
-            self.ids.append(own)
-
-    @property
-    def records(self) -> int:
-        """How many real records the page shows."""
-        return sum(len(uris) for key, uris in self.pictures.items() if key.startswith("originals-"))
+        self.boards: list[list[Json]] = []
+        self.ids = {run.name: i for i, run in enumerate(runs)}
+        self.runs = [self._run(run) for run in runs]
 
     def payload(self) -> Json:
         """What the script needs, as one JSON value."""
         return {
             "runs": self.runs,
-            "pictures": self.pictures,
+            "pictures": self.album.pictures,
             "fronts": self.fronts,
             "spaces": self.spaces,
             "spaceLayout": space_layout(),
+            "boards": self.boards,
             "csv": scores_csv(self.groups),
         }
 
@@ -92,13 +96,25 @@ class _Builder:
         looks = styles(group.methods)
         alone = len(self.groups) == 1
         head = "" if alone else f'<h2 class="data" id="data-{index}">{escape(group.data)}</h2>'
-        parts = [self._glance(group), self._front(index, group, looks), self._wall(index, group)]
-        return f"{head}{''.join(parts)}{self._space(index, group)}"
+        plane = planes(group)
+        parts = [
+            self._glance(group),
+            self._front(group, looks),
+            self._board(tradeoff(group, looks)),
+            before_and_after(group, self.album),
+            self._board(confusions(group)),
+            self._board(information(group, looks)),
+            wall(group, self.album),
+            self._board(plane) if plane else self._space(group),
+        ]
+        return f"{head}{''.join(parts)}"
 
     def _glance(self, group: Group) -> str:
         several = len(group.runs) > len(group.methods)
-        chosen = " Of each method the run with the best accuracy is shown." if several else ""
-        return _section(
+        both = any(len(group.shown(method)) > 1 for method in group.methods)
+        also = " and the one that leaks least" if both else ""
+        chosen = f" Of each method the run with the best accuracy{also} is shown." if several else ""
+        return section(
             "At a glance",
             "Each mark lies between what the same attack gets with no defence (left end) and what a guesser gets who "
             "sees nothing (right end); for utility, between the majority guess and raw data. The bar is the 95 % "
@@ -106,148 +122,115 @@ class _Builder:
             glance(group),
         )
 
-    def _front(self, index: int, group: Group, looks: dict[str, Style]) -> str:
+    def _front(self, group: Group, looks: dict[str, Style]) -> str:
         figures: list[Json] = [
             {"name": threat_name(key), "figure": figure}
             for key in group.threats
-            if (figure := front(group, key, looks, self.ids[index])) is not None
+            if (figure := front(group, key, looks, self.ids)) is not None
         ]
         if not figures:
-            return _section("Trade-off", "No run has both a utility score and an attack score: no front is drawn.", "")
-        self.fronts.append({"figures": figures, "start": self._start(index, group)})
+            return section("Trade-off", "No run has both a utility score and an attack score: no front is drawn.", "")
+        self.fronts.append({"figures": figures, "start": self._start(group)})
         number = len(self.fronts) - 1
-        options = "".join(f'<option value="{i}">{escape(f["name"])}</option>' for i, f in enumerate(figures))
-        choice = (
-            f'<label class="choice">Threat <select id="front-{number}-choice">{options}</select></label>'
-            if len(figures) > 1
-            else ""
-        )
-        chips = "".join(self._chips(index, group, method) for method in group.methods)
-        choosing = "Point at a mark, or choose a run under the chart, to see the records that were rebuilt from it."
+        choice = select("Threat", f"front-{number}-choice", [figure["name"] for figure in figures])
+        chips = "".join(self._chips(group, method) for method in group.methods)
+        bare, seen = self._pictured(group)
         hidden = "" if len(group.runs) > 1 else " hidden"
         body = (
             f'{choice}<div class="duo"><div class="chart"><div id="front-{number}" class="plot front" role="img" '
             f'aria-label="Utility against the best attack, one mark a run; the table below holds the same figures">'
             f'</div><div class="chips" id="front-{number}-chips"{hidden}>'
             f'<p class="hint">Show a run:</p>{chips}</div></div>'
-            f'<aside class="panel" id="front-{number}-panel" aria-live="polite"></aside></div>'
+            f'<aside class="panel{bare}" id="front-{number}-panel" aria-live="polite"></aside></div>'
         )
-        return _section(
+        return section(
             "Trade-off",
             "Each mark is one run: what others can do with the release, against what the best attack of the suite "
             "gets. Bars are 95 % intervals. A method’s line joins its runs that none of its own beats on both axes. "
-            + (choosing if len(group.runs) > 1 else "The records that were rebuilt from it stand beside the chart."),
+            + (
+                f"Point at a mark, or choose a run under the chart, to see {seen}."
+                if len(group.runs) > 1
+                else f"Beside the chart: {seen}."
+            ),
             body,
         )
 
-    def _start(self, index: int, group: Group) -> int:
-        """The run whose pictures are shown first: the last defended method's representative."""
-        defended = [method for method in group.methods if method != UNDEFENDED] or list(group.methods)
-        return self.ids[index][group.representative(defended[-1]).name]
+    def _pictured(self, group: Group) -> tuple[str, str]:
+        """The class of the panel beside the front, and what it shows."""
+        labels = {row["label"] for run in group.runs for row in self.album.rows(run)}
+        if "rebuilt" in labels:
+            return "", "the records that were rebuilt from it"
+        return ("", "its releases, decoded") if labels else (" bare", "its figures")
 
-    def _chips(self, index: int, group: Group, method: str) -> str:
+    def _start(self, group: Group) -> int:
+        """The run whose pictures are shown first: the last defended method's representative."""
+        defended = [method for method in group.methods if method not in UNDEFENDED] or list(group.methods)
+        return self.ids[group.representative(defended[-1]).name]
+
+    def _chips(self, group: Group, method: str) -> str:
         buttons = "".join(
-            f'<button type="button" data-run="{self.ids[index][run.name]}">{escape(run.setting or method)}</button>'
+            f'<button type="button" data-run="{self.ids[run.name]}">{escape(run.setting or method)}</button>'
             for run in group.of(method)
         )
         return f'<div class="chip-row"><span class="method">{escape(method)}</span><div>{buttons}</div></div>'
 
-    def _wall(self, index: int, group: Group) -> str:
-        shown = [group.representative(method) for method in group.methods]
-        shown = [run for run in shown if run.picture_attack is not None]
-        if group.schema.kind == "table":
-            return _section("Wall", "The records are table rows, which have no picture: no wall is drawn.", "")
-        if not shown:
-            return _section("Wall", "No run kept reconstructions: no wall is drawn.", "")
-        first = self.runs[self.ids[index][shown[0].name]]["rows"][0]["key"]
-        rows = [self._wall_row("original", "", first, "original record")]
-        for run in shown:
-            row = self.runs[self.ids[index][run.name]]["rows"][-1]
-            score = run.worst.get("reconstruction")
-            facts = [run.setting] if run.setting else []
-            facts += [f"{metric_name(run.use.metric)} {measured(run.use)}"] if run.use else []
-            facts += [f"{metric_name(score.metric)} {measured(score)}"] if score else []
-            facts.append(f"by {run.picture_attack}")
-            rows.append(
-                self._wall_row(run.mechanism, " · ".join(facts), row["key"], f"{run.mechanism}, rebuilt record")
-            )
-        several = len(group.runs) > len(group.methods)
-        chosen = "the run with the best accuracy" if several else "its run"
-        audio = " Pictures are log-mel spectra, low frequencies at the bottom." if group.schema.kind == "audio" else ""
-        return _section(
-            "Wall of reconstructions",
-            f"The same records in every row. For each method, {chosen} and what the best attack on it rebuilt.{audio}",
-            f'<div class="wall {escape(group.schema.kind)}">{"".join(rows)}</div>',
+    def _board(self, board: Board | None) -> str:
+        """Small charts side by side, which the script draws; nothing where there are none."""
+        if board is None:
+            return ""
+        self.boards.append(board.to_json())
+        number = len(self.boards) - 1
+        choice = select(board.choice, f"board-{number}-choice", [sheet.name for sheet in board.sheets])
+        return section(
+            board.title,
+            board.about,
+            f'{choice}<div class="board {board.kind}" id="board-{number}"></div>',
         )
 
-    def _wall_row(self, name: str, facts: str, key: str, alt: str) -> str:
-        images = "".join(f'<img src="{uri}" alt="{escape(alt)} {i}">' for i, uri in enumerate(self.pictures[key], 1))
-        note = f'<span class="facts">{escape(facts)}</span>' if facts else ""
-        return (
-            f'<div class="wall-row"><div class="wall-name"><b>{escape(name)}</b>{note}</div>'
-            f'<div class="wall-pictures">{images}</div></div>'
-        )
-
-    def _space(self, index: int, group: Group) -> str:
+    def _space(self, group: Group) -> str:
         figures = [(run, figure) for run in group.runs if (figure := space(run)) is not None]
         if not figures:
             return ""
-        start = self._start(index, group)
-        first = next((i for i, (run, _) in enumerate(figures) if self.ids[index][run.name] == start), 0)
+        start = self._start(group)
+        first = next((i for i, (run, _) in enumerate(figures) if self.ids[run.name] == start), 0)
         self.spaces.append({"figures": [figure for _, figure in figures], "start": first})
         number = len(self.spaces) - 1
-        options = "".join(
-            f'<option value="{i}"{" selected" if i == first else ""}>{escape(run.title)}</option>'
-            for i, (run, _) in enumerate(figures)
-        )
+        choice = select("Run", f"space-{number}-choice", [run.title for run, _ in figures], first)
         label = escape(str(figures[0][1]["label"]))
-        several = len(figures) > 1
-        choice = f'<label class="choice">Run <select id="space-{number}-choice">{options}</select></label>'
-        return _section(
+        return section(
             "Released features",
             f"Up to 600 released records in their first three principal components, marked by {label}. "
             "Drag to turn. Groups that stand apart can be told apart by others; what this view does not separate may "
             "still be separable.",
-            f'{choice if several else ""}<div id="space-{number}" class="plot space" role="img" '
+            f'{choice}<div id="space-{number}" class="plot space" role="img" '
             f'aria-label="Three-dimensional scatter of released features, marked by {label}"></div>',
         )
 
-    def _run(self, run: Run, number: int) -> Json:
+    def _run(self, run: Run) -> Json:
         """The side panel of one run: heading, facts, and rows of pictures."""
         facts = []
         if run.use is not None:
             facts.append([metric_name(run.use.metric).capitalize(), measured(run.use)])
         for key, score in sorted(run.worst.items()):
             facts.append([threat_name(key), f"{metric_name(score.metric)} {measured(score)}, {score.attack}"])
-        return {"title": run.title, "facts": facts, "rows": self._rows(run, number), "kind": run.schema.kind}
-
-    def _rows(self, run: Run, number: int) -> list[Json]:
-        gallery, attack = run.gallery, run.picture_attack
-        if gallery is None or attack is None:
-            return []
-        rows = [{"label": "original", "key": self._originals(gallery.originals, run)}]
-        if gallery.release is not None and len(gallery.release) == len(gallery.originals):
-            self.pictures[f"released-{number}"] = payload_pictures(gallery.release, run.schema)
-            rows.append({"label": "released", "key": f"released-{number}"})
-        self.pictures[f"rebuilt-{number}"] = record_pictures(gallery.recon[attack], run.schema)
-        rows.append({"label": "rebuilt", "key": f"rebuilt-{number}", "attack": attack})
-        return rows
-
-    def _originals(self, originals: np.ndarray[Any, Any], run: Run) -> str:
-        key = f"originals-{hashlib.sha256(originals.tobytes()).hexdigest()[:12]}"
-        if key not in self.pictures:
-            self.pictures[key] = record_pictures(originals, run.schema)
-        return key
+        missing = run.picture_attack is None and "reconstruction" in run.worst
+        return {
+            "title": run.title,
+            "facts": facts,
+            "rows": self.album.rows(run),
+            "kind": run.schema.kind,
+            "absent": "No reconstructions were kept for this run." if missing else "",
+        }
 
 
 def _verdict(group: Group, *, alone: bool) -> str:
     found: Verdict = verdict(group)
-    first, *others = (f"{_prose(text)}</p>" for text in found.lead)
+    first, *others = (f"{prose(text)}</p>" for text in found.lead)
     parts = [f'<p class="lead">{first}', *(f"<p>{text}" for text in others)]
     parts.append('<div class="rankings">' if found.rankings else "")
     for ranking in found.rankings:
-        items = "".join(f"<li>{_emphasised(item)}</li>" for item in ranking.items)
-        notes = _prose(" ".join(ranking.notes))
+        items = "".join(f"<li>{emphasised(item)}</li>" for item in ranking.items)
+        notes = prose(" ".join(ranking.notes))
         parts.append(
             f'<div class="ranking"><p>{escape(ranking.heading)}</p><ol>{items}</ol><p class="notes">{notes}</p></div>'
         )
@@ -256,28 +239,12 @@ def _verdict(group: Group, *, alone: bool) -> str:
     return _titled(group, "".join(parts), alone=alone)
 
 
-def _emphasised(item: str) -> str:
-    head, colon, rest = item.partition(": ")
-    return f"<b>{_prose(head)}</b>{colon}{_prose(rest)}" if colon else _prose(item)
-
-
-def _prose(text: str) -> str:
-    """Escaped text in which a number stays with its unit and a setting with its value."""
-    return escape(text).replace(" %", "\u00a0%").replace(" = ", "\u00a0=\u00a0")
-
-
 def _titled(group: Group, body: str, *, alone: bool) -> str:
     return body if alone else f'<h3 class="data">{escape(group.data)}</h3>{body}'
 
 
-def _section(title: str, text: str, body: str) -> str:
-    return f'<section><h2>{escape(title)}</h2><p class="about">{escape(text)}</p>{body}</section>'
-
-
 def _explanations(groups: Sequence[Group]) -> str:
-    threats = dict.fromkeys(
-        score.threat for group in groups for run in group.runs for score in (*run.utility, *run.attacks)
-    )
+    threats = dict.fromkeys(score.threat for group in groups for run in group.runs for score in run.scores)
     items = "".join(f"<dt>{escape(threat_name(t))}</dt><dd>{escape(explanation(t))}</dd>" for t in threats)
     return f'<dl class="threats">{items}</dl>'
 
@@ -353,7 +320,7 @@ def _title(groups: Sequence[Group]) -> str:
 
 def _subtitle(groups: Sequence[Group]) -> str:
     runs = sum(len(group.runs) for group in groups)
-    scores = sum(len(run.utility) + len(run.attacks) for group in groups for run in group.runs)
+    scores = sum(len(run.scores) for group in groups for run in group.runs)
     attacks = {score.attack for group in groups for run in group.runs for score in run.attacks}
     return f"{count(runs, 'audited run')}, {count(len(attacks), 'attack')}, {count(scores, 'score')}"
 

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from sfumato.core.schema import Schema
-from sfumato.report.collect import Floats
+from sfumato.report.runs import Floats
 
 MAX_SIDE = 112  # pixels: pictures are shown at most this large
 MAX_STEPS = 160  # points of a drawn line, bars of a drawn row

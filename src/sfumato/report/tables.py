@@ -6,10 +6,11 @@ import csv
 import io
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 
 from sfumato.core.score import Score
-from sfumato.report.collect import Group, Run
+from sfumato.report.runs import Group, Run
 from sfumato.report.words import direction, interval, metric_name, number, reference, threat_name
 
 _COLUMNS = (
@@ -20,16 +21,15 @@ _MAX_THREATS = 4
 
 
 def glance(group: Group) -> str:
-    """One row a method (its representative run): utility and each threat on a scale between its references."""
+    """One row a method (its representative run, and sometimes one more): each score between its references."""
     threats = group.threats[:_MAX_THREATS]
     heads = "".join(f'<th scope="col">{escape(threat_name(key))}</th>' for key in threats)
     rows = []
-    for method in group.methods:
-        run = group.representative(method)
-        cells = [_glance_cell("Utility", run.use, mirrored=True)]
+    for run in (run for method in group.methods for run in group.shown(method)):
+        cells = [_glance_cell("Utility", _with_control(run), mirrored=True)]
         cells += [_glance_cell(threat_name(key), run.worst.get(key)) for key in threats]
         setting = f'<span class="setting">{escape(run.setting)}</span>' if run.setting else ""
-        rows.append(f'<tr><th scope="row">{escape(method)}{setting}</th>{"".join(cells)}</tr>')
+        rows.append(f'<tr><th scope="row">{escape(run.mechanism)}{setting}</th>{"".join(cells)}</tr>')
     return (
         '<table class="glance"><thead><tr><th scope="col">Method</th><th scope="col">Utility</th>'
         f"{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
@@ -88,7 +88,7 @@ def scores_csv(groups: Sequence[Group]) -> str:
     writer.writerow(_COLUMNS)
     for group in groups:
         for run in group.runs:
-            for score in (*run.utility, *run.attacks):
+            for score in run.scores:
                 text = [run.data, run.name, run.mechanism, run.setting, score.threat, score.target or ""]
                 text += [score.attack, score.metric, score.better_for_owner]
                 numbers = (score.value, *score.ci, score.baseline, score.control, score.n)
@@ -105,6 +105,15 @@ def is_worst(run: Run, score: Score) -> bool:
         == (score.attack, score.threat, score.metric, score.target)
         for worst in run.worst.values()
     )
+
+
+def _with_control(run: Run) -> Score | None:
+    """What others can do; where the classifier has no control (the mechanism's own), that of a fresh one serves."""
+    use = run.use
+    if use is None or use.control is not None:
+        return use
+    controls = [s.control for s in run.utility if s.metric == use.metric and s.target == use.target and s.control]
+    return replace(use, control=max(controls)) if controls else use
 
 
 def _glance_cell(name: str, score: Score | None, *, mirrored: bool = False) -> str:
@@ -127,7 +136,7 @@ def _body(run: Run) -> str:
     setting = f' <span class="setting">{escape(run.setting)}</span>' if run.setting else ""
     rows = [f'<tr class="run"><th colspan="8" scope="rowgroup">{escape(run.mechanism)}{setting}</th></tr>']
     by_threat: dict[str, list[Score]] = {}
-    for score in (*run.utility, *run.attacks):
+    for score in run.scores:
         key = score.threat if score.target is None else f"{score.threat}:{score.target}"
         by_threat.setdefault(key, []).append(score)
     for key, scores in by_threat.items():
@@ -139,7 +148,8 @@ def _body(run: Run) -> str:
 def _row(run: Run, key: str, score: Score, *, first: bool) -> str:
     worst = is_worst(run, score)
     mark = ' <span class="badge">worst</span>' if worst else ""
-    kinds = ("primary" if score.primary else "secondary", *(["worst"] if worst else []), *(["first"] if first else []))
+    shown = score.primary or score.threat == "information"
+    kinds = ("primary" if shown else "secondary", *(["worst"] if worst else []), *(["first"] if first else []))
     references = (reference(v, score.metric) for v in (score.baseline, score.control))
     cells = "".join(f'<td class="num">{escape(cell)}</td>' for cell in (interval(score), *references, f"{score.n:,}"))
     arrow = "↑" if score.better_for_owner == "higher" else "↓"

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sfumato.core.score import Score
-from sfumato.report.collect import Group, Run
+from sfumato.report.runs import Group, Run, most_private, owner_gain
 from sfumato.report.words import count, interval, listed, measured, metric_name, number, reference
 
 COMPARABLE = 0.01  # methods are compared where their accuracy is within one point of the best
-UNDEFENDED = "none"
 _VERBS = {
     "reconstruction": "rebuilds records with",
     "attribute": "reads the private label {target} with",
@@ -106,9 +105,7 @@ def _one(run: Run) -> Verdict:
     lead = [" ".join(first)]
     for key in sorted(run.worst, key=lambda k: (k.partition(":")[0] != "reconstruction", k)):
         lead.append(" ".join(threat_sentences(run, key)))
-    if not run.worst:
-        lead.append("No attack was run: nothing is known about what leaks.")
-    lead.append(_guarantee([run]))
+    lead += [*_unknown(run.worst), _guarantee([run])]
     return Verdict(lead=tuple(lead), warnings=trust_warnings([run]))
 
 
@@ -128,9 +125,8 @@ def _uses(run: Run) -> list[str]:
 
 def _several(group: Group) -> Verdict:
     methods = group.methods
-    defended = [run for run in group.runs if run.mechanism != UNDEFENDED and run.use] or [
-        run for run in group.runs if run.use
-    ]
+    used = [run for run in group.runs if run.use]
+    defended = [run for run in used if run.defended] or used
     names = listed(list(methods))
     lead = [f"Compared on {group.data}: {names}, {count(len(group.runs), 'run')} in all."]
     if not defended:
@@ -143,10 +139,41 @@ def _several(group: Group) -> Verdict:
         f"The best {metric_name(use.metric)} for {label} behind a defence is {measured(use)} ({best.title})"
         + (f"; majority guess {number(use.baseline, use.metric)}." if use.baseline is not None else ".")
     )
-    rankings = tuple(_ranking(group, defended, key) for key in group.threats)
-    if not rankings:
-        lead.append("No attack was run: nothing is known about what leaks.")
-    return Verdict((" ".join(lead), _guarantee(group.runs)), rankings, trust_warnings(group.runs))
+    rankings = [ranking for key in group.threats for ranking in _rankings(group, defended, key)]
+    lead += _unknown(group.threats)
+    return Verdict((" ".join(lead), _guarantee(group.runs)), tuple(rankings), trust_warnings(group.runs))
+
+
+def _unknown(threats: Iterable[str]) -> list[str]:
+    """What cannot be told because it was not tried."""
+    tried = {key.partition(":")[0] for key in threats}
+    if not tried:
+        return ["No attack was run: nothing is known about what leaks."]
+    if tried == {"attribute"}:
+        return ["Only private labels were attacked: how well the records themselves can be rebuilt is not known."]
+    return []
+
+
+def _rankings(group: Group, defended: Sequence[Run], key: str) -> list[Ranking]:
+    """At comparable accuracy; for a private label also at each method's most private setting, if it has several."""
+    strongest = _strongest(defended, key) if key.startswith("attribute:") else None
+    return [_ranking(group, defended, key), *([strongest] if strongest else [])]
+
+
+def _strongest(defended: Sequence[Run], key: str) -> Ranking | None:
+    by_method: dict[str, list[Run]] = {}
+    for run in defended:
+        if key in run.worst:
+            by_method.setdefault(run.mechanism, []).append(run)
+    if all(len(runs) == 1 for runs in by_method.values()):
+        return None
+    picked = [best for runs in by_method.values() if (best := most_private(runs, key)) is not None]
+    picked.sort(key=lambda run: owner_gain(run.worst[key]), reverse=True)
+    return Ranking(
+        f"At each method’s most private setting, by what the best attack on {_threat(key)} still gets:",
+        _items(picked, key),
+        (_reading(picked[0].worst[key], who=picked[0].title),),
+    )
 
 
 def _ranking(group: Group, defended: Sequence[Run], key: str) -> Ranking:
@@ -157,10 +184,12 @@ def _ranking(group: Group, defended: Sequence[Run], key: str) -> Ranking:
     for method in dict.fromkeys(run.mechanism for run in measured_runs):
         near = [r for r in measured_runs if r.mechanism == method and _use(r).value >= floor - 1e-9]
         if near:
-            chosen.append(max(near, key=lambda run: _owner_gain(run.worst[key])))
-    chosen.sort(key=lambda run: _owner_gain(run.worst[key]), reverse=True)
-    items = [_item(run, chosen[i + 1] if i + 1 < len(chosen) else None, key) for i, run in enumerate(chosen)]
+            chosen.append(max(near, key=lambda run: owner_gain(run.worst[key])))
+    chosen.sort(key=lambda run: owner_gain(run.worst[key]), reverse=True)
     notes = [_references(chosen, key)]
+    raw = group.undefended("vae")
+    if raw is not None and raw.use and key in raw.worst and all(run is not raw for run in chosen):
+        notes.append(f"The raw latent (vae): {_got(raw, key)}")
     if chosen:
         notes.append(_reading(chosen[0].worst[key], who=chosen[0].title))
     notes += _ran_against_dnn(measured_runs, chosen, key)
@@ -168,18 +197,31 @@ def _ranking(group: Group, defended: Sequence[Run], key: str) -> Ranking:
         notes += _left_out(measured_runs, chosen)
         if any(len(group.of(run.mechanism)) > 1 for run in chosen):
             notes.append("Each method's setting was picked on the same records that it is reported on.")
+    heading = f"Within one point of the best accuracy, by what the best attack on {_threat(key)} still gets, "
+    return Ranking(f"{heading}best for the owner first:", _items(chosen, key), tuple(notes))
+
+
+def _threat(key: str) -> str:
     threat, _, target = key.partition(":")
-    what = f"{threat} of {target}" if target else threat
-    heading = f"Within one point of the best accuracy, by what the best attack on {what} still gets, "
-    return Ranking(f"{heading}best for the owner first:", tuple(items), tuple(notes))
+    if threat == "attribute":
+        return f"the private label {target}"
+    return f"{threat} of {target}" if target else threat
+
+
+def _items(runs: Sequence[Run], key: str) -> tuple[str, ...]:
+    return tuple(_item(run, runs[i + 1] if i + 1 < len(runs) else None, key) for i, run in enumerate(runs))
 
 
 def _item(run: Run, following: Run | None, key: str) -> str:
-    score, use = run.worst[key], _use(run)
-    text = f"{run.title}: {_value(score)} by {score.attack}, at {metric_name(use.metric)} {measured(use)}."
-    if following is not None and _overlap(score, following.worst[key]):
+    text = f"{run.title}: {_got(run, key)}"
+    if following is not None and _overlap(run.worst[key], following.worst[key]):
         text += f" Its interval overlaps that of {following.mechanism}: the order of these two is not settled."
     return text
+
+
+def _got(run: Run, key: str) -> str:
+    score, use = run.worst[key], _use(run)
+    return f"{_value(score)} by {score.attack}, at {metric_name(use.metric)} {measured(use)}."
 
 
 def _references(runs: Sequence[Run], key: str) -> str:
@@ -275,11 +317,6 @@ def _value(score: Score) -> str:
 def _use(run: Run) -> Score:
     assert run.use is not None  # callers keep only runs with a utility score
     return run.use
-
-
-def _owner_gain(score: Score) -> float:
-    """Larger is better for the owner."""
-    return score.value if score.better_for_owner == "higher" else -score.value
 
 
 def _worse(a: float, b: float, like: Score) -> bool:

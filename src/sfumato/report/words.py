@@ -39,7 +39,13 @@ THREATS = {
         "Re-identification",
         "An adversary says which known record a released one belongs to; the rate is how often that is right.",
     ),
+    "information": (
+        "Mutual information",
+        "How many nats the release and a label share: an estimate without an attacker, so it ranks nothing and bounds "
+        "nothing. The baseline is the estimate for shuffled labels, the error that chance alone makes.",
+    ),
 }
+_GREEK = {"lam": "λ", "lambda": "λ", "epsilon": "ε", "eps": "ε", "delta": "δ", "sigma": "σ", "beta": "β"}
 KINDS = {
     "dp": "Differential privacy (proven)",
     "anonymity": "Anonymity, under conditions",
@@ -80,6 +86,10 @@ def measured(score: Score) -> str:
 
 def metric_name(metric: str) -> str:
     return _METRICS.get(metric, metric)
+
+
+def parameter_name(name: str) -> str:
+    return _GREEK.get(name, name)
 
 
 def threat_name(key: str) -> str:

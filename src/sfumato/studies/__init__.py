@@ -10,11 +10,11 @@ from sfumato.core.errors import unknown
 from sfumato.core.runs import write_json
 from sfumato.mechanisms.base import Progress, no_progress
 from sfumato.report import build_report
-from sfumato.studies import ran
-from sfumato.studies.base import Study
-from sfumato.workflow import compare
+from sfumato.studies import filter, ran
+from sfumato.studies.base import Part, Scale, Study
+from sfumato.workflow import compare, compare_users
 
-_STUDIES = {study.name: study for study in (ran.FIGURE3, ran.FIGURE4, ran.FIGURE6)}
+_STUDIES = {study.name: study for study in (*ran.STUDIES, *filter.STUDIES)}
 SCALES = ("smoke", "cpu", "full")
 
 
@@ -44,21 +44,18 @@ def run_study(
         raise unknown(f"data set of {name}", source, study.data)
     out = out or Path("runs") / f"{study.family}-{source}-{scale}"
     plan = study.scale(source, scale)
-    results = compare(
-        plan.points,
-        {"source": source, "limit": plan.limit, **study.data[source]},
-        out,
-        seed=seed,
-        effort=plan.effort,
-        progress=progress,
-        say=say,
-    )
-    page = build_report([out], out / "report.html", title=f"{study.title.split(',')[0]} on {source} ({scale} scale)")
+    options = {"source": source, "limit": plan.limit, **study.data[source]}
+    results: list[dict[str, Any]] = []
+    for part in plan.parts:
+        found = _run_part(part, {**options, **part.data}, out / part.name, seed + part.seed, plan, progress, say)
+        results += [{"part": part.name, "seed": seed + part.seed, **result} for result in found]
+    folders = [out / part.name for part in plan.parts]
+    page = build_report(folders, out / "report.html", title=f"{study.title.split(',')[0]} on {source} ({scale} scale)")
     result = {
         "study": name,
         "data": source,
         "scale": scale,
-        "seeds": [seed],
+        "seeds": sorted({result["seed"] for result in results}),
         "seconds": round(sum(result["seconds"] for result in results), 1),
         "statement": study.statement,
         "rows": [row.to_json() for row in study.rows(source, results)],
@@ -66,3 +63,34 @@ def run_study(
     }
     write_json(out / f"{name}.json", result)
     return result
+
+
+def _run_part(
+    part: Part,
+    data: dict[str, Any],
+    out: Path,
+    seed: int,
+    plan: Scale,
+    progress: Progress,
+    say: Callable[[str], None],
+) -> list[dict[str, Any]]:
+    def hear(what: str) -> None:
+        say(f"{part.name}: {what}" if part.name else what)
+
+    if part.users:
+        (point,) = part.points
+        params = point.within(out)
+        base = Path(params.pop("base"))
+        return compare_users(
+            point.mechanism, part.users, base, out, params, effort=plan.effort, progress=progress, say=hear
+        )
+    return compare(
+        part.points,
+        data,
+        out,
+        seed=seed,
+        effort=plan.effort,
+        warm_start=plan.warm_start,
+        progress=progress,
+        say=hear,
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sfumato.auditing import Effort
@@ -37,19 +37,37 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Points that are compared on the same records and labels.
+
+    ``data`` are options for ``load_splits`` beyond the study's own, ``seed`` is added to the study's. A study of
+    several parts keeps each in a folder of its ``name``. With ``users``, the text of a users' table, its one point is
+    trained for each of them.
+    """
+
+    points: tuple[Point, ...]
+    name: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    users: str = ""
+
+
+@dataclass(frozen=True)
 class Scale:
     """How much of a study to run."""
 
-    points: tuple[Point, ...]
+    parts: tuple[Part, ...]
     effort: Effort
     limit: int | None = None
+    warm_start: bool = True
 
 
 @dataclass(frozen=True)
 class Study:
     """``data`` maps each data set to its options for ``load_splits``; ``scale`` gives the points for one of them.
 
-    Studies of one ``family`` share their points, and so their run folder.
+    Studies of one ``family`` share their points, and so their run folder. ``rows`` sees every point's scores, with the
+    name of its part.
     """
 
     name: str

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sfumato.auditing import CPU, FULL, SMOKE, Effort
-from sfumato.studies.base import Results, Row, Scale, Study, accuracy, attack_score, score_row
+from sfumato.studies.base import Part, Results, Row, Scale, Study, accuracy, attack_score, score_row
 from sfumato.workflow import Point
 
 DATA: dict[str, Mapping[str, Any]] = {
@@ -51,11 +51,12 @@ def _points(data: str, scale: str) -> tuple[Point, ...]:
 
 
 def _scale(data: str, scale: str) -> Scale:
+    parts = (Part(_points(data, scale)),)
     if scale == "smoke":
-        return Scale(_points(data, scale), SMOKE, limit=1500)
+        return Scale(parts, SMOKE, limit=1500)
     if scale == "full":
-        return Scale(_points(data, scale), FULL)
-    return Scale(_points(data, scale), _CPU.get(data, CPU), limit=_CPU_LIMIT.get(data))
+        return Scale(parts, FULL)
+    return Scale(parts, _CPU.get(data, CPU), limit=_CPU_LIMIT.get(data))
 
 
 _ATTACKERS = {
@@ -174,3 +175,4 @@ FIGURE6 = Study(
     scale=_scale,
     rows=_figure6,
 )
+STUDIES = (FIGURE3, FIGURE4, FIGURE6)

@@ -4,5 +4,17 @@ from sfumato.workflow.compare import Point, compare, sweep
 from sfumato.workflow.fitting import fit_run, fitted_on, resolve
 from sfumato.workflow.measuring import audit_run
 from sfumato.workflow.releasing import release_run
+from sfumato.workflow.users import compare_users, fit_users
 
-__all__ = ["Point", "audit_run", "compare", "fit_run", "fitted_on", "release_run", "resolve", "sweep"]
+__all__ = [
+    "Point",
+    "audit_run",
+    "compare",
+    "compare_users",
+    "fit_run",
+    "fit_users",
+    "fitted_on",
+    "release_run",
+    "resolve",
+    "sweep",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -20,11 +21,15 @@ from sfumato.workflow.measuring import audit_run
 
 @dataclass(frozen=True)
 class Point:
-    """A mechanism with some of its hyper-parameters; ``knob`` names it (default: the mechanism's own knob)."""
+    """A mechanism with some of its hyper-parameters; ``knob`` names it (default: the mechanism's own knob).
+
+    ``base`` is the run folder of the mechanism it builds on, relative to the comparison's folder (``points/vae``).
+    """
 
     mechanism: str
     params: Mapping[str, Any] = field(default_factory=dict)
     knob: str | None = None
+    base: str | None = None
 
     @property
     def id(self) -> str:
@@ -32,6 +37,11 @@ class Point:
         knob = self.knob or mechanism_class(self.mechanism).knob
         shown = {} if knob is None or knob not in self.params else {knob: self.params[knob]}
         return "-".join([self.mechanism, *(f"{k}-{v:g}" for k, v in shown.items())])
+
+    def within(self, out: Path) -> dict[str, Any]:
+        """The hyper-parameters, with the base as a path."""
+        based = {} if self.base is None else {"base": os.path.normpath(out / self.base)}
+        return {**self.params, **based}
 
 
 def compare(
@@ -50,7 +60,7 @@ def compare(
 
     With ``warm_start`` a point trains on from the point of the same mechanism before it, for a quarter of the epochs.
     """
-    configs = [resolve(point.mechanism, data, point.params, seed=seed) for point in points]
+    configs = [resolve(point.mechanism, data, point.within(out), seed=seed) for point in points]
     ids = [point.id for point in points]
     twice = next((one for one in ids if ids.count(one) > 1), None)
     if twice is not None:
@@ -79,7 +89,7 @@ def compare(
             write_json(folder / "seconds.json", round(time.perf_counter() - started, 1))
         before[point.mechanism] = folder
         scores = read_json(folder / "scores.json")
-        if scores.get("effort", asdict(effort)) != asdict(effort):
+        if Effort(**scores.get("effort", asdict(effort))) != effort:
             raise DataError(f"{folder} was audited with another effort: choose another --out.")
         seconds = read_json(folder / "seconds.json")
         results.append({"point": point.id, "params": dict(point.params), "seconds": seconds, **scores})

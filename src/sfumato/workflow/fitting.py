@@ -56,6 +56,20 @@ def same_records(run: RunFolder, splits: Splits) -> None:
         raise DataError(f"the data have changed since {run.path} was begun: restore them, or fit into another --out.")
 
 
+def _disjoint_base(config: Config, splits: Splits) -> None:
+    """Raise if the base of this fit was trained on other parts of the same data: it may know the victims."""
+    base = Path(str(config["params"].get("base") or "/nowhere"))
+    if not (base / SPLITS).is_file():
+        return
+    theirs = RunFolder.open(base).config()["data"]
+    same_source = theirs.get("source") == config["data"].get("source")
+    if same_source and read_json(base / SPLITS)["owner"] != splits.to_json()["owner"]:
+        raise DataError(
+            f"{base} was trained on other records of '{theirs['source']}' and may have seen these victims: use its "
+            "--limit, --id and --seed (sfumato fit --base does), or fit a vae on these records."
+        )
+
+
 def fitted_on(path: Path) -> str:
     """What a run was fitted on, in a sentence: a wrongly read column shows here."""
     parts, schema = read_json(path / SPLITS), Schema.from_json(read_json(path / "schema.json"))
@@ -86,6 +100,7 @@ def fit_run(
     splits = splits or splits_of(config)
     run = RunFolder.create(out, config, resume=resume)
     same_records(run, splits)
+    _disjoint_base(config, splits)
     run.write_json(SPLITS, splits.to_json())
     if run.done:
         return load_mechanism(out)

@@ -26,7 +26,8 @@ def release_run(
     """Release ``source`` through the mechanism in ``path`` as ``out/release.parquet`` and ``out/release.json``.
 
     Records stream through: memory does not grow with their number. With ``labels`` the utility labels go along.
-    The folder appears when it is complete. ``say`` hears the number of records done.
+    Private labels are read only if the mechanism needs them, and never written. The folder appears when it is
+    complete. ``say`` hears the number of records done.
     """
     import pyarrow.parquet as pq
 
@@ -43,7 +44,10 @@ def release_run(
         with atomic(out) as part:
             part.mkdir()
             writer = None
-            for batch in stream(source, mechanism.schema_, batch_rows=BATCH_ROWS, labels=labels):
+            batches = stream(
+                source, mechanism.schema_, batch_rows=BATCH_ROWS, utility=labels, private=mechanism.reads_private
+            )
+            for batch in batches:
                 release = mechanism.release(batch)
                 table = _table(release, batch)
                 if writer is None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sfumato.core.dataset import Dataset, FloatArray
+from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import check_range
 from sfumato.core.guarantee import Guarantee, empirical
 from sfumato.core.randomness import Randomness, Seeded, derive_seed
@@ -113,7 +115,7 @@ class DNNResized(DNN):
                 noise = randomness.laplace(tuple(scores[rows].shape), self.noise)
                 game.play(scores[rows] + torch.from_numpy(noise).float(), y[rows])
 
-    def _release(self, x: FloatArray, randomness: Randomness) -> FloatArray:
+    def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
         features = forward_in_batches(nn.Sequential(self.encoder_, self.projection_), as_tensor(x)).numpy()
         return features + randomness.laplace(features.shape, self.noise).astype(np.float32)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from sfumato.core.dataset import FloatArray
+from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.core.errors import check_range
 from sfumato.core.guarantee import Guarantee, empirical
 from sfumato.core.randomness import Randomness
@@ -20,7 +22,7 @@ class Undefended(PlainNetwork):
     name = "none"
     releases_raw = True
 
-    def _release(self, x: FloatArray, randomness: Randomness) -> FloatArray:
+    def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
         return x.copy()
 
     def predict(self, payload: FloatArray) -> FloatArray:
@@ -66,7 +68,7 @@ class Noisy(Undefended):
     def _protect(self, x: Tensor, randomness: Randomness) -> Tensor:
         return x + torch.from_numpy(randomness.laplace(tuple(x.shape), self.noise)).float()
 
-    def _release(self, x: FloatArray, randomness: Randomness) -> FloatArray:
+    def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
         return x + randomness.laplace(x.shape, self.noise).astype(np.float32)
 
     def guarantee(self) -> Guarantee:

@@ -1,0 +1,1 @@
+"""What a release costs and gives away, by formula: divergences, mutual information, the Gaussian mechanism."""

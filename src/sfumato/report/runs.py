@@ -1,0 +1,208 @@
+"""What a page or a card may show of audited runs: plain values, already checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.guarantee import Guarantee
+from sfumato.core.schema import Schema
+from sfumato.core.score import Score
+
+Floats = npt.NDArray[np.float32]
+
+# What hides nothing on purpose: the raw record, and the raw latent that every filter starts from.
+UNDEFENDED = ("none", "vae")
+# The order of importance of threats; the first that was measured is the page's main one.
+_THREATS = ("reconstruction", "attribute", "reidentification")
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """The same few victims: the record, what was released for it, that decoded, and what each attack rebuilt."""
+
+    originals: Floats
+    release: Floats | None
+    recon: Mapping[str, Floats]
+    decoded: Floats | None = None
+
+
+@dataclass(frozen=True)
+class Colouring:
+    """One label of the victims that are shown as points."""
+
+    classes: tuple[str, ...]
+    codes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Features:
+    """Released features as points, with the labels that were kept; ``label`` is the main one."""
+
+    points: tuple[tuple[float, float, float], ...]
+    label: str
+    colours: Mapping[str, Colouring]
+    method: str = "pca"
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """What the best attack on a private label took for what: the truth in rows, the guess in columns."""
+
+    attack: str
+    classes: tuple[str, ...]
+    matrix: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One audited run folder. ``name`` is its folder without what lies above it; ``setting`` tells it from
+    other runs of its mechanism ("" where it is the only one)."""
+
+    name: str
+    mechanism: str
+    data: str
+    config: Mapping[str, Any]
+    config_text: str
+    schema: Schema
+    guarantee: Guarantee
+    utility: tuple[Score, ...]
+    attacks: tuple[Score, ...]
+    worst: Mapping[str, Score]
+    confusion: Mapping[str, Confusion] = field(default_factory=dict)
+    information: tuple[Score, ...] = ()
+    gallery: Gallery | None = None
+    features: Features | None = None
+    env: Mapping[str, Any] = field(default_factory=dict)
+    epochs: int = 0
+    setting: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"{self.mechanism}, {self.setting}" if self.setting else self.mechanism
+
+    @property
+    def defended(self) -> bool:
+        return self.mechanism not in UNDEFENDED
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The utility labels, in the order of the configuration."""
+        return self._named("utility", self.schema.utility)
+
+    @property
+    def private(self) -> tuple[str, ...]:
+        """The private labels, in the order of the configuration."""
+        return self._named("private", self.schema.private)
+
+    def _named(self, role: str, known: Iterable[str]) -> tuple[str, ...]:
+        return tuple(str(name) for name in self.config.get("data", {}).get(role) or known)
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The hyper-parameters, without the path of the run that this one builds on."""
+        return {name: value for name, value in self.config.get("params", {}).items() if name != "base"}
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        return (*self.utility, *self.attacks, *self.information)
+
+    @property
+    def use(self) -> Score | None:
+        """The best primary utility score of the first utility label: what others can do with the release."""
+        return self.reads(self.labels[0] if self.labels else None) or _best(self.utility)
+
+    def reads(self, label: str | None) -> Score | None:
+        """The best primary utility score of a label; a score without a target is about the first one."""
+        first = self.labels[0] if self.labels else None
+        return _best([s for s in self.utility if (s.target or first) == label])
+
+    def leak(self, label: str) -> Score | None:
+        """The accuracy of the best attack on a private label, or its advantage where no accuracy was stored."""
+        of_label = [s for s in self.attacks if (s.threat, s.target) == ("attribute", label)]
+        accuracies = [s for s in of_label if s.metric == "accuracy"]
+        return max(accuracies, key=lambda s: s.value, default=self.worst.get(f"attribute:{label}"))
+
+    @property
+    def seed(self) -> str:
+        return str(self.config.get("run", {}).get("seed", "not recorded"))
+
+    @property
+    def picture_attack(self) -> str | None:
+        """The attack whose reconstructions are shown: the worst one, if its pictures were kept."""
+        if self.gallery is None or not self.gallery.recon:
+            return None
+        worst = self.worst.get("reconstruction")
+        if worst is not None and worst.attack in self.gallery.recon:
+            return worst.attack
+        return next(iter(self.gallery.recon))
+
+
+@dataclass(frozen=True)
+class Group:
+    """The runs on one data set with one schema: what may be compared with one another."""
+
+    data: str
+    schema: Schema
+    runs: tuple[Run, ...]
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The mechanisms, in listing order."""
+        return tuple(dict.fromkeys(run.mechanism for run in self.runs))
+
+    @property
+    def threats(self) -> tuple[str, ...]:
+        """Keys of ``worst`` over all runs, the main threat first."""
+        keys = dict.fromkeys(key for run in self.runs for key in run.worst)
+        return tuple(sorted(keys, key=_threat_rank))
+
+    @property
+    def private(self) -> tuple[str, ...]:
+        """The private labels that were attacked."""
+        return tuple(key.removeprefix("attribute:") for key in self.threats if key.startswith("attribute:"))
+
+    def of(self, method: str) -> tuple[Run, ...]:
+        return tuple(run for run in self.runs if run.mechanism == method)
+
+    def undefended(self, name: str) -> Run | None:
+        """The run of the raw latent ("vae") or of the raw record ("none")."""
+        return next(iter(self.of(name)), None)
+
+    def representative(self, method: str) -> Run:
+        """The run with the best accuracy within a method (the first of equals)."""
+        return max(self.of(method), key=lambda run: run.use.value if run.use else float("-inf"))
+
+    def shown(self, method: str) -> tuple[Run, ...]:
+        """The representative of a method and, where a private label is the main threat, its most private run."""
+        first = self.representative(method)
+        if not self.threats or not self.threats[0].startswith("attribute"):
+            return (first,)
+        strongest = most_private(self.of(method), self.threats[0])
+        return (first,) if strongest is None or strongest is first else (first, strongest)
+
+
+def owner_gain(score: Score) -> float:
+    """Larger is better for the owner."""
+    return score.value if score.better_for_owner == "higher" else -score.value
+
+
+def most_private(runs: Iterable[Run], key: str) -> Run | None:
+    """The run whose best attack on a threat gets the least (the last of equals); None where none was attacked so."""
+    attacked = [run for run in runs if key in run.worst]
+    return max(reversed(attacked), key=lambda run: owner_gain(run.worst[key]), default=None)
+
+
+def _best(scores: Iterable[Score]) -> Score | None:
+    """The highest primary score; the highest of all where none is primary."""
+    every = list(scores)
+    return max([s for s in every if s.primary] or every, key=lambda s: s.value, default=None)
+
+
+def _threat_rank(key: str) -> tuple[int, str]:
+    threat = key.partition(":")[0]
+    return (_THREATS.index(threat) if threat in _THREATS else len(_THREATS), key)

@@ -37,7 +37,7 @@ def parity() -> Splits:
 @pytest.fixture(scope="session")
 def fitted(parity: Splits) -> dict[str, Mechanism]:
     """Every mechanism, fitted once: few epochs or steps, and one small autoencoder for all that build on one."""
-    few: dict[str, Any] = {"epochs": 6, "steps": 200, "base": VAE(epochs=6).fit(parity.owner)}
+    few: dict[str, Any] = {"epochs": 6, "steps": 400, "base": VAE(epochs=6).fit(parity.owner)}
     more: dict[str, dict[str, Any]] = {"vfae": {"epochs": 40}}
     fitted = {}
     for name in names():

@@ -88,7 +88,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", ["guide.md", "data.md"])
+@pytest.mark.parametrize("page", ["guide.md", "data.md", "filter.md"])
 def test_python_on_the_page_runs(page: str, desk: Path) -> None:
     run_blocks(page)
 
@@ -114,22 +114,22 @@ def keep(module: ModuleType, wanted: str, **given: Any) -> int:
 
 
 def test_example_mechanism_runs_and_keeps_every_promise_of_a_mechanism(
-    desk: Path, digits: Splits, monkeypatch: pytest.MonkeyPatch
+    desk: Path, parity: Splits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     example = ModuleType("sketch_example")
     example.__dict__.update(run_blocks("adding-a-mechanism.md"))
     monkeypatch.setitem(sys.modules, "sketch_example", example)
     monkeypatch.setitem(mechanisms._HOME, "sketch", ("sketch_example", "Sketch"))
-    fitted = {"sketch": example.Sketch(epochs=2).fit(digits.owner)}
-    rooms = {"name": "sketch", "fitted": fitted, "digits": digits, "tmp_path": desk / "kept", "bad": np.nan}
+    fitted = {"sketch": example.Sketch(epochs=2).fit(parity.owner)}
+    rooms = {"name": "sketch", "fitted": fitted, "parity": parity, "tmp_path": desk / "kept", "bad": np.nan}
     assert keep(promises("mechanisms"), "name", **rooms) > 10
 
 
-def test_example_attacks_run_and_keep_every_promise_of_an_attack(desk: Path, digits: Splits) -> None:
+def test_example_attacks_run_and_keep_every_promise_of_an_attack(desk: Path, parity: Splits) -> None:
     names = run_blocks("adding-an-attack.md")
-    fitted = {name: mechanisms.mechanism_class(name)(epochs=1).fit(digits.owner) for name in ("none", "noisy", "dnn")}
+    fitted = {name: mechanisms.mechanism_class(name)(epochs=1).fit(parity.owner) for name in ("none", "noisy", "dnn")}
     attack = names["NearestRecords"]()
-    assert keep(promises("attacks"), "attack", attack=attack, fitted=fitted, digits=digits) > 4
+    assert keep(promises("attacks"), "attack", attack=attack, fitted=fitted, parity=parity) > 4
 
 
 def calls(page: Path) -> Iterator[list[str]]:

@@ -14,6 +14,9 @@ _HOME = {
     "load": "sfumato.data",
     "load_splits": "sfumato.data",
     "RAN": "sfumato.mechanisms.ran",
+    "VAE": "sfumato.mechanisms.vae",
+    "Filter": "sfumato.mechanisms.filter",
+    "LinearFilter": "sfumato.mechanisms.filter",
     "audit": "sfumato.auditing",
     "sweep": "sfumato.workflow",
 }
@@ -22,10 +25,13 @@ if TYPE_CHECKING:
     from sfumato.auditing import audit as audit
     from sfumato.data import load as load
     from sfumato.data import load_splits as load_splits
+    from sfumato.mechanisms.filter import Filter as Filter
+    from sfumato.mechanisms.filter import LinearFilter as LinearFilter
     from sfumato.mechanisms.ran import RAN as RAN
+    from sfumato.mechanisms.vae import VAE as VAE
     from sfumato.workflow import sweep as sweep
 
-__all__ = ["RAN", "__version__", "audit", "load", "load_splits", "sweep"]
+__all__ = ["RAN", "VAE", "Filter", "LinearFilter", "__version__", "audit", "load", "load_splits", "sweep"]
 
 
 def __getattr__(name: str) -> Any:

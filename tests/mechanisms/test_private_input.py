@@ -43,8 +43,8 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def shifted(digits: Splits) -> Mechanism:
-    return Shifted(epochs=6).fit(digits.owner)
+def shifted(parity: Splits) -> Mechanism:
+    return Shifted(epochs=6).fit(parity.owner)
 
 
 every_promise = [test for name, test in vars(promises).items() if name.startswith("test_")]
@@ -52,14 +52,14 @@ every_promise = [test for name, test in vars(promises).items() if name.startswit
 
 @pytest.mark.parametrize("promise", every_promise, ids=lambda test: test.__name__.removeprefix("test_"))
 def test_registered_mechanism_keeps_the_promise(
-    promise: Callable[..., None], shifted: Mechanism, digits: Splits, tmp_path: Path
+    promise: Callable[..., None], shifted: Mechanism, parity: Splits, tmp_path: Path
 ) -> None:
-    given = {"name": "shifted", "fitted": {"shifted": shifted}, "digits": digits, "tmp_path": tmp_path, "bad": np.nan}
+    given = {"name": "shifted", "fitted": {"shifted": shifted}, "parity": parity, "tmp_path": tmp_path, "bad": np.nan}
     promise(**{name: given[name] for name in inspect.signature(promise).parameters})
 
 
-def test_the_label_of_each_record_shapes_its_payload(shifted: Mechanism, digits: Splits) -> None:
-    few = digits.victim.take(slice(0, 20))
+def test_the_label_of_each_record_shapes_its_payload(shifted: Mechanism, parity: Splits) -> None:
+    few = parity.victim.take(slice(0, 20))
     flipped = {"ge5": 1 - few.private["ge5"], "unneeded": np.zeros(3)}
     change = shifted.transform(few.x, private=flipped, seed=0) - shifted.release(few, seed=0).payload
     expected = np.where(few.private["ge5"] == 1, -0.3, 0.3)
@@ -83,31 +83,33 @@ def test_the_label_of_each_record_shapes_its_payload(shifted: Mechanism, digits:
     ],
 )
 def test_missing_or_wrong_label_is_named(
-    shifted: Mechanism, digits: Splits, codes: Any, error: type[Exception], said: str
+    shifted: Mechanism, parity: Splits, codes: Any, error: type[Exception], said: str
 ) -> None:
     private = None if codes is None else {"ge5": codes}
     with pytest.raises(error, match=said):
-        shifted.transform(digits.victim.x[:4], private=private)
+        shifted.transform(parity.victim.x[:4], private=private)
 
 
-def test_fit_without_a_private_label_or_with_one_class_is_refused(digits: Splits) -> None:
-    bare = replace(digits.owner, private={}, schema=replace(digits.schema, private={}))
+def test_fit_without_a_private_label_or_with_one_class_is_refused(parity: Splits) -> None:
+    bare = replace(parity.owner, private={}, schema=replace(parity.schema, private={}))
     with pytest.raises(DataError, match=r"shifted reads a private label .* name one with --private"):
         Shifted().fit(bare)
-    low = digits.owner.take(np.flatnonzero(digits.owner.private["ge5"] == 0))
+    low = parity.owner.take(np.flatnonzero(parity.owner.private["ge5"] == 0))
     with pytest.raises(DataError, match="'ge5' has one class only"):
         Shifted().fit(low)
 
 
-def test_run_is_fitted_released_and_audited_with_its_private_labels(digits: Splits, tmp_path: Path) -> None:
+def test_run_is_fitted_released_and_audited_with_its_private_labels(parity: Splits, tmp_path: Path) -> None:
     data = {"source": "digits", "utility": ["odd"], "private": ["ge5"], "limit": 300}
     run = tmp_path / "run"
     fit_run(resolve("shifted", data, {"epochs": 1, "noise": 0.1}, seed=0), run)
     assert load_mechanism(run).reads_private
 
-    some = digits.victim.take(slice(None, None, 5))
+    some = parity.victim.take(slice(None, None, 5))
     pixels = (some.x * 255).astype(np.uint8)[:, 0]
-    np.savez(tmp_path / "new.npz", image=pixels, label=some.utility["digit"])
+    np.savez(
+        tmp_path / "new.npz", image=pixels, label=some.utility["odd"] + 4 * some.private["ge5"] + some.private["ge5"]
+    )
     np.savez(tmp_path / "bare.npz", image=pixels)
     release_run(run, str(tmp_path / "new.npz"), tmp_path / "out")
     table = pq.read_table(tmp_path / "out" / "release.parquet")

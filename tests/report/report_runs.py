@@ -63,13 +63,18 @@ def attribute(value: float, target: str = "sex", control: float | None = 0.6) ->
     ]
 
 
-def schema(kind: str = "image", shape: Sequence[int] = (1, 8, 8)) -> dict[str, Any]:
+def schema(
+    kind: str = "image",
+    shape: Sequence[int] = (1, 8, 8),
+    served: Sequence[str] = ("digit",),
+    private: Sequence[str] = (),
+) -> dict[str, Any]:
     return {
         "kind": kind,
         "shape": list(shape),
         "ranges": [[0.0, 1.0]],
-        "utility": {"digit": [str(i) for i in range(10)]},
-        "private": {},
+        "utility": {name: [str(i) for i in range(10)] for name in served},
+        "private": {name: ["no", "yes"] for name in private},
         "x_columns": [],
         "id_column": None,
         "columns": [],
@@ -105,14 +110,20 @@ def write_run(
     classes: Sequence[str] | None = None,
     features: Sequence[Sequence[float]] | None = None,
     labels: Sequence[int] | None = None,
+    served: Sequence[str] = ("digit",),
+    private: Sequence[str] = (),
+    seed: int = 0,
+    more_features: Mapping[str, Any] | None = None,
+    more_scores: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write one run folder and return it."""
     path.mkdir(parents=True)
-    lines = ["[run]", 'command = "fit"', f"mechanism = {json.dumps(mechanism)}", "seed = 0", 'version = "0.1.0"']
-    lines += ["", "[data]", f"source = {json.dumps(data)}", 'utility = ["digit"]', "private = []", "", "[params]"]
+    lines = ["[run]", 'command = "fit"', f"mechanism = {json.dumps(mechanism)}", f"seed = {seed}", 'version = "0.1.0"']
+    lines += ["", "[data]", f"source = {json.dumps(data)}", f"utility = {json.dumps(list(served))}"]
+    lines += [f"private = {json.dumps(list(private))}", "", "[params]"]
     lines += [f"{key} = {json.dumps(value)}" for key, value in (params or {"lam": 0.5}).items()]
     (path / "config.toml").write_text("\n".join(lines) + "\n")
-    (path / "schema.json").write_text(json.dumps(schema(kind, shape)))
+    (path / "schema.json").write_text(json.dumps(schema(kind, shape, served, private)))
     (path / "env.json").write_text(json.dumps({"sfumato": "0.1.0", "python": "3.11.7", "torch": "2.6.0"}))
     (path / "metrics.jsonl").write_text("".join(json.dumps({"epoch": i, "loss": 1 / i}) + "\n" for i in range(1, 4)))
     save_file(dict(tensors if tensors is not None else gallery(shape)), path / "gallery.safetensors")
@@ -120,8 +131,8 @@ def write_run(
     names = list(classes or [str(i) for i in range(10)])
     points = features if features is not None else rng.standard_normal((40, 3)).tolist()
     codes = list(labels) if labels is not None else [i % len(names) for i in range(len(points))]
-    value = {"points": points, "labels": codes, "classes": names, "label": "digit"}
-    (path / "features.json").write_text(json.dumps(value))
+    value = {"points": points, "labels": codes, "classes": names, "label": served[0]}
+    (path / "features.json").write_text(json.dumps({**value, **(more_features or {})}))
     if audited:
         found = list(attacks if attacks is not None else reconstruction(0.0068))
         (path / "scores.json").write_text(
@@ -134,10 +145,84 @@ def write_run(
                     "utility": list(use if use is not None else utility(0.989)),
                     "attacks": found,
                     "worst": worst(found),
+                    **(more_scores or {}),
                 }
             )
         )
     return path
+
+
+def latent_run(
+    path: Path,
+    mechanism: str,
+    *,
+    leak: float,
+    use: float,
+    other: float = 0.8,
+    budget: float | None = None,
+    private: Sequence[str] = ("ge5",),
+    shape: Sequence[int] = (1, 8, 8),
+    **more: Any,
+) -> Path:
+    """A run that releases a latent, audited against private labels alone: no attack tried to rebuild a record.
+
+    ``leak`` is the accuracy of the best probe, ``use`` that for odd, ``other`` that for circle.
+    """
+    attacks = []
+    confusion = {}
+    information = []
+    for label in private:
+        for probe, accuracy in (("probe-linear", leak - 0.05), ("probe-mlp", leak)):
+            about = {"baseline": 0.5, "control": 0.95, "target": label, "n": 100}
+            attacks.append(score(probe, "attribute", "accuracy", accuracy, primary=False, **about))
+            about |= {"baseline": 0.0, "control": 0.45}
+            attacks.append(score(probe, "attribute", "advantage", accuracy - 0.5, **about))
+        right = round(100 * leak)
+        matrix = [[right, 100 - right], [50, 150]]
+        confusion[label] = {"attack": "probe-mlp", "classes": ["no", "yes"], "matrix": matrix}
+        nats = score(
+            "mutual-information", "information", "nats", leak - 0.4, baseline=0.01, target=label, primary=False
+        )
+        information.append(nats | {"better_for_owner": "lower"})
+    for label, value in (("odd", use), ("circle", other)):
+        nats = score(
+            "mutual-information", "information", "nats", value - 0.4, baseline=0.02, target=label, primary=False
+        )
+        information.append(nats | {"better_for_owner": "higher"})
+    served = [
+        score("fresh classifier", "utility", "accuracy", value, baseline=0.55, control=0.95, target=label)
+        for label, value in (("odd", use), ("circle", other))
+    ]
+    originals = np.random.default_rng(7).random((8, *shape), dtype=np.float32)
+    codes = [i % 2 for i in range(40)]
+    colours = {name: {"classes": ["no", "yes"], "codes": codes} for name in ("odd", "circle", *private)}
+    given: dict[str, Any] = {
+        "params": {"steps": 400} if budget is None else {"base": "points/vae", "budget": budget, "steps": 400},
+        "served": ("odd", "circle"),
+        "private": private,
+        "shape": shape,
+        "use": served,
+        "attacks": attacks,
+        "classes": ["no", "yes"],
+        "tensors": {"originals": originals, "release": originals.reshape(8, -1)[:, :10], "decoded": originals * leak},
+        "more_features": {"method": "pca", "colours": colours},
+        "more_scores": {"confusion": confusion, "information": information},
+    }
+    return write_run(path, mechanism, **{**given, **more})
+
+
+def latent_sweep(folder: Path, **more: Any) -> Path:
+    """The raw latent, noise and two filters over three budgets, as the studies of ``filter`` make them."""
+    points = {"vae": ("vae", None, 0.92, 0.93, 0.91)}
+    for i, budget in enumerate((10.0, 100.0, 300.0)):
+        points[f"gaussian-{i}"] = ("gaussian", budget, 0.88 - 0.1 * i, 0.9 - 0.12 * i, 0.88 - 0.1 * i)
+        points[f"linear-{i}"] = ("filter-linear", budget, 0.85 - 0.11 * i, 0.92 - 0.02 * i, 0.9 - 0.03 * i)
+        points[f"filter-{i}"] = ("filter", budget, 0.8 - 0.12 * i, 0.93 - 0.02 * i, 0.87 - 0.05 * i)
+    for name, (mechanism, budget, leak, use, other) in points.items():
+        where = folder / "points" / name
+        latent_run(where, mechanism, leak=leak, use=use, other=other, budget=budget, **more)
+    (folder / "front.json").write_text(json.dumps({"points": [f"points/{name}" for name in points]}))
+    return folder
 
 
 def worst(scores: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from report_runs import attribute, reconstruction, score, utility, write_run
+from report_runs import attribute, latent_run, latent_sweep, reconstruction, score, utility, write_run
 
 from sfumato.report import render_card
 from sfumato.report.collect import collect
@@ -148,3 +148,77 @@ def test_the_card_escapes_what_files_say(tmp_path):
     card = render_card(write_run(tmp_path / "r", data="<b>|`x`\n# y"))
     assert "<b>" not in card
     assert card.splitlines()[0] == "# ran on &lt;b&gt;\\|\\`x\\` \\# y"
+
+
+def test_the_verdict_ranks_by_the_private_label_where_nothing_else_was_attacked(tmp_path):
+    (group,) = collect([latent_sweep(tmp_path / "s")])
+    found = verdict(group)
+    near, strongest = found.rankings
+    assert near.heading.startswith(
+        "Within one point of the best accuracy, by what the best attack on the private label"
+    )
+    assert [item.partition(":")[0] for item in near.items] == ["filter, budget = 10", "filter-linear, budget = 10"]
+    assert strongest.heading.startswith("At each method’s most private setting")
+    assert [item.partition(":")[0] for item in strongest.items] == [
+        "filter, budget = 300",
+        "filter-linear, budget = 300",
+        "gaussian, budget = 300",
+    ]
+    assert "how well the records themselves can be rebuilt is not known" in found.lead[0]
+
+
+def test_the_raw_latent_is_a_reference_and_not_ranked(tmp_path):
+    (group,) = collect([latent_sweep(tmp_path / "s")])
+    text = verdict(group).text()
+    assert "behind a defence is 93.0 % [92.0, 94.0] (filter, budget = 10)" in text
+    assert "The raw latent (vae): advantage 0.420 [0.410, 0.430] by probe-mlp, at accuracy 93.0 %" in text
+    assert not any(item.startswith("vae") for ranking in verdict(group).rankings for item in ranking.items)
+
+
+def test_methods_with_one_setting_each_are_all_ranked(tmp_path):
+    runs = [
+        latent_run(tmp_path / name, name, leak=leak, use=use, budget=300.0)
+        for name, leak, use in (("gaussian", 0.7, 0.7), ("filter", 0.6, 0.9))
+    ]
+    (group,) = collect(runs)
+    near, every = verdict(group).rankings
+    assert len(near.items) == 1
+    assert every.heading.startswith("At any accuracy")
+    assert [item.partition(":")[0] for item in every.items] == ["filter", "gaussian"]
+
+
+def test_one_ranking_is_enough_where_the_most_private_settings_are_comparable(tmp_path):
+    (group,) = collect([latent_run(tmp_path / name, name, leak=0.6, use=0.9) for name in ("gaussian", "filter")])
+    assert len(verdict(group).rankings) == 1
+
+
+def test_a_proof_is_told_with_its_epsilon(tmp_path):
+    proof = {"kind": "dp", "statement": "Proven.", "delta": 1e-5, "relation": "replace one", "event": {"releases": 1}}
+    runs = [
+        latent_run(
+            tmp_path / str(eps), "gaussian", leak=0.6, use=0.9, budget=1 / eps, guarantee={**proof, "epsilon": eps}
+        )
+        for eps in (94.4485, 980.0)
+    ]
+    (group,) = collect([*runs, latent_run(tmp_path / "f", "filter", leak=0.6, use=0.9)])
+    assert (
+        "differential privacy is proven for gaussian (ε = 94.4 to 980); there is measurement only"
+        in verdict(group).text()
+    )
+
+
+def test_the_card_has_every_utility_label_and_the_mutual_information(tmp_path):
+    card = render_card(latent_run(tmp_path / "r", "filter", leak=0.6, use=0.9, other=0.7))
+    assert "| Utility | fresh classifier | accuracy | 90.0 % |" in card
+    assert "| Utility (circle) | fresh classifier | accuracy | 70.0 % |" in card
+    assert "- ge5 (private): 0.200 \\[0.190, 0.210\\] nats; shuffled labels 0.010" in card
+    assert "- odd (utility): 0.500 \\[0.490, 0.510\\] nats; shuffled labels 0.020" in card
+    assert "bounds none" in card
+    assert "utual information" not in render_card(write_run(tmp_path / "ran", use=utility(0.9)))
+
+
+def test_the_card_tells_epsilon_delta_and_relation_of_a_proof(tmp_path):
+    proof = {"kind": "dp", "statement": "Proven.", "epsilon": 94.4485, "delta": 1e-5, "relation": "replace one record"}
+    proof["event"] = {"releases": 1}
+    card = render_card(latent_run(tmp_path / "r", "gaussian", leak=0.6, use=0.9, guarantee=proof))
+    assert "ε = 94.4485, δ = 1e-05, for data sets that are neighbours by: replace one record." in card

@@ -16,7 +16,7 @@ from sfumato.privacy.information import information, mutual_information
 WIDEST = 64
 """Numbers in a payload: in more dimensions the estimate is far too low to show."""
 _MOST, _NUMBERS = 5_000, 160_000
-"""Victims, and numbers in all: the search for neighbours takes minutes for 5,000 payloads of 64 numbers."""
+"""Victims, and numbers in all: the search for neighbours takes minutes for 10,000 payloads of 64 numbers."""
 _FEWEST = 50
 
 

@@ -102,7 +102,7 @@ def read_config(path: Path | None) -> dict[str, Any]:
 
 _KEYS: dict[str, dict[str, type]] = {
     "run": {"command": str, "mechanism": str, "seed": int, "version": str, "start": str},
-    "data": {"source": str, "x": list, "utility": list, "private": list, "id": str, "limit": int},
+    "data": {"source": str, "x": list, "utility": list, "private": list, "id": str, "limit": int, "balance": list},
 }
 _NOUNS = {str: "a text", list: "a list of texts", int: "a whole number ≥ 0"}
 
@@ -126,12 +126,11 @@ def based_on(base: Path | None, config: dict[str, Any]) -> dict[str, Any]:
     """The configuration of a fit on top of ``base``: its records and seed, unless ``config`` says otherwise."""
     if base is None:
         return config
-    from sfumato.core.runs import RunFolder
+    from sfumato.workflow import records_of
 
-    theirs = RunFolder.open(base).config()
-    records = {key: value for key, value in theirs["data"].items() if key not in ("utility", "private")}
+    records, seed = records_of(base)
     return {
-        "run": {"seed": theirs["run"]["seed"], **config.get("run", {})},
+        "run": {"seed": seed, **config.get("run", {})},
         "data": {**records, **config.get("data", {})},
         "params": {**config.get("params", {}), "base": str(base)},
     }

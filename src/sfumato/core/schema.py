@@ -82,6 +82,11 @@ class Schema:
             raise unknown("label", label, known)
         return known[label]
 
+    def label_text(self, label: str) -> str:
+        """The label as a user would ask for it: its column, or ``name=question``."""
+        source = self.sources.get(label, label)
+        return label if source == label else f"{label}={source}"
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values; ``from_json`` is the inverse."""
         return {

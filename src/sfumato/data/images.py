@@ -90,6 +90,17 @@ def decode(
     return pixels[None] if pixels.ndim == 2 else np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
 
+def png(record: FloatArray) -> bytes:
+    """A record (C, H, W) in [0, 1] as a PNG file."""
+    from PIL import Image
+
+    pixels = np.rint(record * 255).clip(0, 255).astype(np.uint8)
+    picture = pixels[0] if len(pixels) == 1 else np.moveaxis(pixels, 0, -1)
+    file = io.BytesIO()
+    Image.fromarray(picture).save(file, format="PNG")
+    return file.getvalue()
+
+
 def encode(
     array: Any,
     shape: tuple[int, ...],

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.dataset import Dataset, IntArray, Splits
 from sfumato.core.errors import DataError, UsageError
+from sfumato.core.schema import Schema
+from sfumato.data.expressions import parse
 from sfumato.data.loading import join, read, schema_of
 from sfumato.data.opening import SourceName, open_data
-from sfumato.data.roles import Names
+from sfumato.data.roles import Names, as_names
 
 SHARES = (0.6, 0.2, 0.2)
 NAMES = ("owner", "attacker", "victim")
@@ -43,21 +46,43 @@ def load_splits(
     seed: int = 0,
     limit: int | None = None,
     shares: Sequence[float] | None = None,
+    balance: Names = None,
 ) -> Splits:
     """Read a source and cut it.
 
     With a train and a test part that share no subject the victims are the test part, and owner and
     attacker come from the train part (2 : 1, unless the named set says otherwise). If subjects are in both
     parts, or ``shares`` are given, all records are pooled and cut by subject. ``limit`` is the number of
-    records in all.
+    records in all. The cut is balanced for the labels asked for, or for ``balance`` instead: with the labels of an
+    earlier run there, other labels of the same records are cut as that run's were.
     """
+    if balance is None:
+        return _read_and_cut(source, x, utility, private, id, seed, limit, shares, None)
+    asked = schema_of(open_data(source), x=x, utility=utility, private=private, id=id)
+    first = {parse(label, ()).name: label for label in as_names(balance)}
+    rest = [asked.label_text(name) for name in (*asked.utility, *asked.private) if name not in first]
+    every = _read_and_cut(source, x, [*first.values(), *rest], (), id, seed, limit, shares, tuple(first))
+    return _checked(*(_in_roles_of(asked, part) for part in (every.owner, every.attacker, every.victim)))
+
+
+def _read_and_cut(
+    source: SourceName,
+    x: Names,
+    utility: Names,
+    private: Names,
+    id: str | None,
+    seed: int,
+    limit: int | None,
+    shares: Sequence[float] | None,
+    balanced: tuple[str, ...] | None,
+) -> Splits:
     if shares is not None:
         _check_shares(shares)
     opened = open_data(source)
     schema = schema_of(opened, x=x, utility=utility, private=private, id=id)
     if set(opened.parts) != {"train", "test"}:
         data = read(opened, opened.chosen("all"), schema, required=True, limit=limit, seed=seed)
-        return split(data, seed=seed, shares=shares or SHARES)
+        return _checked(*(data.take(rows) for rows in _cut(data, shares or SHARES, seed, balanced)))
     rows = {part: one.rows or 0 for part, one in opened.parts.items()}
     limits = {part: None if limit is None else max(1, round(limit * rows[part] / sum(rows.values()))) for part in rows}
     train, test = (
@@ -65,10 +90,21 @@ def load_splits(
         for part in ("train", "test")
     )
     if shares is not None or set(train.ids.tolist()) & set(test.ids.tolist()):
-        return split(join([train, test]), seed=seed, shares=shares or SHARES)
+        both = join([train, test])
+        return _checked(*(both.take(rows) for rows in _cut(both, shares or SHARES, seed, balanced)))
     owned = opened.entry.owner_share if opened.entry else _TRAIN_OWNER_SHARE
-    owner, attacker = (train.take(places) for places in _cut(train, (owned, 1 - owned), seed))
+    owner, attacker = (train.take(places) for places in _cut(train, (owned, 1 - owned), seed, balanced))
     return _checked(owner, attacker, test)
+
+
+def _in_roles_of(schema: Schema, part: Dataset) -> Dataset:
+    """The records with the labels of a schema in its roles, and no others."""
+    return replace(
+        part,
+        schema=replace(part.schema, utility=schema.utility, private=schema.private, sources=schema.sources),
+        utility={name: part.label(name) for name in schema.utility},
+        private={name: part.label(name) for name in schema.private},
+    )
 
 
 def _check_shares(shares: Sequence[float]) -> None:
@@ -76,7 +112,10 @@ def _check_shares(shares: Sequence[float]) -> None:
         raise UsageError(f"shares must be three positive numbers that add up to 1, got {tuple(shares)}.")
 
 
-def _cut(data: Dataset, shares: Sequence[float], seed: int) -> list[npt.NDArray[np.intp]]:
+def _cut(
+    data: Dataset, shares: Sequence[float], seed: int, balanced: tuple[str, ...] | None = None
+) -> list[npt.NDArray[np.intp]]:
+    """The rows of each share, balanced for these labels (None: for all there are)."""
     _, group, sizes = np.unique(data.ids, return_inverse=True, return_counts=True)
     if len(sizes) < len(shares):
         raise DataError(f"{data.name}: {len(sizes)} subjects are too few for {len(shares)} splits; give more records.")
@@ -85,18 +124,22 @@ def _cut(data: Dataset, shares: Sequence[float], seed: int) -> list[npt.NDArray[
         codes = next(iter(data.utility.values()), np.zeros(len(data), dtype=np.int64))
         place = _by_record(codes, shares, rng)
     else:
-        place = _by_group(_class_counts(data, group, len(sizes)), sizes.astype(np.float64), shares, rng)[group]
+        place = _by_group(_class_counts(data, group, len(sizes), balanced), sizes.astype(np.float64), shares, rng)[
+            group
+        ]
     return [np.flatnonzero(place == which) for which in range(len(shares))]
 
 
-def _class_counts(data: Dataset, group: npt.NDArray[np.intp], groups: int) -> npt.NDArray[np.float64]:
+def _class_counts(
+    data: Dataset, group: npt.NDArray[np.intp], groups: int, balanced: tuple[str, ...] | None
+) -> npt.NDArray[np.float64]:
     """How many records of each class each group has, for all labels side by side.
 
     Private labels count as well: many are facts about the subject, and a split by subject can lose a class
     of them.
     """
     blocks = []
-    for name in (*data.utility, *data.private):
+    for name in (*data.utility, *data.private) if balanced is None else balanced:
         classes = len(data.schema.classes(name))
         if classes <= MOST_BALANCED_CLASSES:
             block = np.zeros((groups, classes))

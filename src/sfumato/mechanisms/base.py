@@ -169,6 +169,10 @@ class Mechanism(ABC):
     def guarantee(self) -> Guarantee:
         """What is promised about every release."""
 
+    def gives_records(self) -> bool:
+        """Whether the payload is a record of the owner's kind, to be written in its original columns."""
+        return False
+
     def predict(self, payload: FloatArray) -> FloatArray | None:
         """Class scores (N, classes) of the first utility label by the mechanism's own cloud half, if it has one."""
         return None

@@ -97,6 +97,9 @@ class LatentMechanism(Mechanism):
     def decode(self, payload: FloatArray) -> FloatArray:
         return payload if self.output == "data" else self.base_.decode(payload)
 
+    def gives_records(self) -> bool:
+        return self.output == "data"
+
     def public_encoder(self) -> nn.Module:
         return self.base_.encoder_
 

@@ -13,6 +13,7 @@ from sfumato.report.words import (
     direction,
     epsilon_line,
     interval,
+    measured,
     metric_name,
     number,
     reference,
@@ -46,9 +47,11 @@ def card(run: Run) -> str:
         "| what | by | metric | value | 95 % interval | baseline | control | n |",
         "|---|---|---|---:|---:|---:|---:|---:|",
     ]
-    for name, score in [("Utility", use), *((threat_name(k), s) for k, s in sorted(run.worst.items()))]:
+    served = [("Utility", use), *((f"Utility ({label})", run.reads(label)) for label in run.labels[1:])]
+    for name, score in [*served, *((threat_name(k), s) for k, s in sorted(run.worst.items()))]:
         if score is not None:
-            metric = f"{metric_name(score.metric)} ({direction(score)})" if name != "Utility" else score.metric
+            useful = score.threat == "utility"
+            metric = score.metric if useful else f"{metric_name(score.metric)} ({direction(score)})"
             figures = [number(score.value, score.metric)]
             figures += [reference(v, score.metric) for v in (score.baseline, score.control)]
             cells = [name, score.attack, metric, figures[0], interval(score), figures[1], figures[2], f"{score.n:,}"]
@@ -56,6 +59,7 @@ def card(run: Run) -> str:
     lines.append("")
     for key in sorted(run.worst):
         lines += [_md(" ".join(threat_sentences(run, key))), ""]
+    lines += _information(run)
     lines += [f"**Warning.** {_md(text)}\n" for text in trust_warnings([run])]
     lines += [
         "These are measurements by the attacks listed. Another attack may do better.",
@@ -68,6 +72,18 @@ def card(run: Run) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _information(run: Run) -> list[str]:
+    """One line a label; an estimate is no attack, so it stands apart from the scores."""
+    if not run.information:
+        return []
+    lines = ["Mutual information with the release, an estimate that takes no attacker and bounds none:", ""]
+    for score in run.information:
+        role = "private" if score.better_for_owner == "lower" else "utility"
+        chance = f"; shuffled labels {number(score.baseline, score.metric)}" if score.baseline is not None else ""
+        lines.append(_md(f"- {score.target} ({role}): {measured(score)} {metric_name(score.metric)}{chance}"))
+    return [*lines, ""]
 
 
 def _md(text: str) -> str:

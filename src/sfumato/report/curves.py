@@ -209,8 +209,7 @@ class _Chart:
     def layout(self, knob: str, nothing: str, span: tuple[float, float]) -> Figure:
         across = self._across(knob)
         ends = [10**end if across["type"] == "log" else end for end in across["range"]]
-        shapes, _ = reference_lines(self.references(nothing), self.metric)
-        over_grid = {"xref": "x", "x0": ends[0], "x1": ends[1], "layer": "between"}
+        shapes, _ = reference_lines(self.references(nothing), self.metric, ends)
         percent = self.metric in ("accuracy", "balanced-accuracy")
         return layout() | {
             "xaxis": axis() | across,
@@ -220,7 +219,7 @@ class _Chart:
                 "range": list(span),
                 "tickformat": ".0%" if percent else None,
             },
-            "shapes": [shape | over_grid for shape in shapes],
+            "shapes": shapes,
             "hovermode": "closest",
             "showlegend": False,
             "margin": {"l": 56, "r": 10, "t": 6, "b": 46},

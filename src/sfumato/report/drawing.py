@@ -108,9 +108,9 @@ def error_bars(
 
 
 def reference_lines(
-    lines: Iterable[Reference], metric: str, *, logarithmic: bool = False
+    lines: Iterable[Reference], metric: str, across: Sequence[float], *, logarithmic: bool = False
 ) -> tuple[list[Figure], list[Figure]]:
-    """Shapes and notes for the lines that have a value."""
+    """Shapes from one x to another, and notes, for the lines that have a value; ``logarithmic`` is the y axis."""
     shapes: list[Figure] = []
     notes: list[Figure] = []
     for whole in lines:
@@ -121,14 +121,13 @@ def reference_lines(
         shapes.append(
             {
                 "type": "line" if low == high else "rect",
-                "xref": "paper",
-                "x0": 0,
-                "x1": 1,
+                "x0": across[0],
+                "x1": across[1],
                 "y0": low,
                 "y1": high,
                 "line": {"color": "#4b5563", "width": 1.3, "dash": line.dash},
                 "fillcolor": "rgba(75,85,99,0.06)",
-                "layer": "below",
+                "layer": "between",
             }
         )
         notes.append(

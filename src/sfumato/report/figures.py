@@ -40,7 +40,7 @@ def front(group: Group, key: str, looks: Mapping[str, Style], ids: Mapping[str, 
     traces = _best_line([run for run in runs if run.defended], key, low)
     for method in dict.fromkeys(run.mechanism for run in runs):
         traces.append(_points([r for r in runs if r.mechanism == method], key, looks[method], ids, low))
-    shapes, notes = reference_lines(_baseline_and_control(scores), like.metric, logarithmic=logarithmic)
+    shapes, notes = reference_lines(_baseline_and_control(scores), like.metric, _reach(runs), logarithmic=logarithmic)
     y: Figure = {
         "title": {"text": f"{_axis_name(key, like)}<br>({direction(like)})"},
         "type": "log" if logarithmic else "linear",

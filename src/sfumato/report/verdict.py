@@ -9,6 +9,7 @@ from sfumato.core.score import Score
 from sfumato.report.runs import Group, Run, most_private, owner_gain
 from sfumato.report.words import count, interval, listed, measured, metric_name, number, reference
 
+_PICKED = "Each method's setting was picked on the same records that it is reported on."
 COMPARABLE = 0.01  # methods are compared where their accuracy is within one point of the best
 _VERBS = {
     "reconstruction": "rebuilds records with",
@@ -155,48 +156,48 @@ def _unknown(threats: Iterable[str]) -> list[str]:
 
 
 def _rankings(group: Group, defended: Sequence[Run], key: str) -> list[Ranking]:
-    """At comparable accuracy; for a private label also at each method's most private setting, if it has several."""
-    strongest = _strongest(defended, key) if key.startswith("attribute:") else None
-    return [_ranking(group, defended, key), *([strongest] if strongest else [])]
+    """At comparable accuracy; for a private label also at the most private setting of each method, if that differs."""
+    attacked = [run for run in defended if key in run.worst]
+    if not attacked:
+        return []
+    near = _comparable(attacked, key)
+    ranked = [_ranking(group, attacked, near, key)]
+    strongest = _strongest(attacked, key)
+    if key.startswith("attribute:") and {run.name for run in strongest} != {run.name for run in near}:
+        several = len(attacked) > len(strongest)
+        where = "At each method’s most private setting" if several else "At any accuracy"
+        heading = f"{where}, by what the best attack on {_threat(key)} still gets, best for the owner first:"
+        notes = [_reading(strongest[0].worst[key], strongest[0].title)]
+        notes += [_PICKED] if several and _PICKED not in ranked[0].notes else []
+        ranked.append(Ranking(heading, _items(strongest, key), tuple(notes)))
+    return ranked
 
 
-def _strongest(defended: Sequence[Run], key: str) -> Ranking | None:
-    by_method: dict[str, list[Run]] = {}
-    for run in defended:
-        if key in run.worst:
-            by_method.setdefault(run.mechanism, []).append(run)
-    if all(len(runs) == 1 for runs in by_method.values()):
-        return None
-    picked = [best for runs in by_method.values() if (best := most_private(runs, key)) is not None]
-    picked.sort(key=lambda run: owner_gain(run.worst[key]), reverse=True)
-    return Ranking(
-        f"At each method’s most private setting, by what the best attack on {_threat(key)} still gets:",
-        _items(picked, key),
-        (_reading(picked[0].worst[key], who=picked[0].title),),
-    )
-
-
-def _ranking(group: Group, defended: Sequence[Run], key: str) -> Ranking:
+def _comparable(attacked: Sequence[Run], key: str) -> list[Run]:
     """Each method's best run for the owner, among those within one point of the best accuracy."""
-    measured_runs = [run for run in defended if key in run.worst]
-    floor = max((_use(run).value for run in measured_runs), default=0.0) - COMPARABLE
-    chosen = []
-    for method in dict.fromkeys(run.mechanism for run in measured_runs):
-        near = [r for r in measured_runs if r.mechanism == method and _use(r).value >= floor - 1e-9]
-        if near:
-            chosen.append(max(near, key=lambda run: owner_gain(run.worst[key])))
-    chosen.sort(key=lambda run: owner_gain(run.worst[key]), reverse=True)
+    floor = max((_use(run).value for run in attacked), default=0.0) - COMPARABLE
+    return _strongest([run for run in attacked if _use(run).value >= floor - 1e-9], key)
+
+
+def _strongest(attacked: Sequence[Run], key: str) -> list[Run]:
+    """The run of each method that leaks least, best for the owner first."""
+    methods = dict.fromkeys(run.mechanism for run in attacked)
+    picked = [most_private([run for run in attacked if run.mechanism == method], key) for method in methods]
+    return sorted((run for run in picked if run is not None), key=lambda run: -owner_gain(run.worst[key]))
+
+
+def _ranking(group: Group, attacked: Sequence[Run], chosen: Sequence[Run], key: str) -> Ranking:
     notes = [_references(chosen, key)]
     raw = group.undefended("vae")
     if raw is not None and raw.use and key in raw.worst and all(run is not raw for run in chosen):
         notes.append(f"The raw latent (vae): {_got(raw, key)}")
     if chosen:
         notes.append(_reading(chosen[0].worst[key], who=chosen[0].title))
-    notes += _ran_against_dnn(measured_runs, chosen, key)
+    notes += _ran_against_dnn(attacked, chosen, key)
     if key == group.threats[0]:
-        notes += _left_out(measured_runs, chosen)
+        notes += _left_out(attacked, chosen)
         if any(len(group.of(run.mechanism)) > 1 for run in chosen):
-            notes.append("Each method's setting was picked on the same records that it is reported on.")
+            notes.append(_PICKED)
     heading = f"Within one point of the best accuracy, by what the best attack on {_threat(key)} still gets, "
     return Ranking(f"{heading}best for the owner first:", _items(chosen, key), tuple(notes))
 
@@ -294,10 +295,10 @@ def _reading(score: Score, who: str | None = None) -> str:
 
 
 def _guarantee(runs: Iterable[Run]) -> str:
-    kinds: dict[str, list[str]] = {}
+    kinds: dict[str, dict[str, list[float]]] = {}
     for run in runs:
-        if run.mechanism not in kinds.setdefault(run.guarantee.kind, []):
-            kinds[run.guarantee.kind].append(run.mechanism)
+        epsilons = kinds.setdefault(run.guarantee.kind, {}).setdefault(run.mechanism, [])
+        epsilons += [run.guarantee.epsilon] if run.guarantee.epsilon is not None else []
     if set(kinds) == {"empirical"}:
         return "No formal guarantee is given: these figures are measurements, and no ε can be stated."
     words = {
@@ -306,8 +307,18 @@ def _guarantee(runs: Iterable[Run]) -> str:
         "empirical": "there is measurement only for",
         "as-published": "an ε is published but NOT PROVEN for",
     }
-    parts = [f"{words[kind]} {listed(names)}" for kind, names in kinds.items()]
+    parts = [
+        f"{words[kind]} {listed([_with_epsilon(*item) for item in names.items()])}" for kind, names in kinds.items()
+    ]
     return f"Guarantees: {'; '.join(parts)}."
+
+
+def _with_epsilon(name: str, epsilons: Sequence[float]) -> str:
+    """A method with its ε, or the range of it: a proof says little where ε is large."""
+    if not epsilons:
+        return name
+    low, high = (f"{end:.3g}" for end in (min(epsilons), max(epsilons)))
+    return f"{name} (ε = {low})" if low == high else f"{name} (ε = {low} to {high})"
 
 
 def _value(score: Score) -> str:

@@ -209,7 +209,7 @@ def _celeba(_data: str, scale: str) -> Scale:
         Part(
             tuple(Point(name, steps, base="../latent/points/vae") for name in ("filter-linear", "filter")),
             name=face,
-            data={"private": [face]},
+            data={"private": [face], "balance": ["Smiling", *faces]},
         )
         for face in faces
     ]

@@ -1,7 +1,7 @@
 """What each command does, as functions on run folders."""
 
 from sfumato.workflow.compare import Point, compare, sweep
-from sfumato.workflow.fitting import fit_run, fitted_on, resolve
+from sfumato.workflow.fitting import fit_run, fitted_on, records_of, resolve
 from sfumato.workflow.measuring import audit_run
 from sfumato.workflow.releasing import release_run
 from sfumato.workflow.users import compare_users, fit_users
@@ -14,6 +14,7 @@ __all__ = [
     "fit_run",
     "fit_users",
     "fitted_on",
+    "records_of",
     "release_run",
     "resolve",
     "sweep",

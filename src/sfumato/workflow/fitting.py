@@ -56,6 +56,16 @@ def same_records(run: RunFolder, splits: Splits) -> None:
         raise DataError(f"the data have changed since {run.path} was begun: restore them, or fit into another --out.")
 
 
+def records_of(base: Path) -> tuple[dict[str, Any], int]:
+    """How to load the records of a finished run with other labels, cut as they were, and its seed."""
+    config = RunFolder.open(base).config()
+    schema = Schema.from_json(read_json(base / "schema.json"))
+    labels = [schema.label_text(name) for name in (*schema.utility, *schema.private)]
+    kept = {key: value for key, value in config["data"].items() if key not in ("utility", "private")}
+    columns = {"x": list(schema.x_columns)} if schema.kind == "table" else {}
+    return {"balance": labels, **columns, **kept}, int(config["run"]["seed"])
+
+
 def _disjoint_base(config: Config, splits: Splits) -> None:
     """Raise if the base of this fit was trained on other parts of the same data: it may know the victims."""
     base = Path(str(config["params"].get("base") or "/nowhere"))
@@ -98,9 +108,9 @@ def fit_run(
     if not resume:
         RunFolder.refuse_used(out)  # before the data are read: that may take long
     splits = splits or splits_of(config)
+    _disjoint_base(config, splits)
     run = RunFolder.create(out, config, resume=resume)
     same_records(run, splits)
-    _disjoint_base(config, splits)
     run.write_json(SPLITS, splits.to_json())
     if run.done:
         return load_mechanism(out)

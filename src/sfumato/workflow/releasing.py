@@ -13,7 +13,9 @@ from sfumato.core.dataset import Dataset
 from sfumato.core.errors import DataError
 from sfumato.core.release import Release
 from sfumato.core.runs import RunFolder, atomic, write_json
-from sfumato.data import stream
+from sfumato.core.schema import Schema
+from sfumato.data import decode_table, stream
+from sfumato.data.images import png
 from sfumato.mechanisms import load_mechanism
 
 BATCH_ROWS = 4096
@@ -49,7 +51,7 @@ def release_run(
             )
             for batch in batches:
                 release = mechanism.release(batch)
-                table = _table(release, batch)
+                table = _table(release, batch, records=mechanism.gives_records())
                 if writer is None:
                     writer = pq.ParquetWriter(
                         part / "release.parquet", table.schema, compression="lz4", use_dictionary=False
@@ -75,12 +77,32 @@ def release_run(
     return {"release": str(out), **card}
 
 
-def _table(release: Release, batch: Dataset) -> Any:
-    """The payload as one fixed-size list a record, labels by class name."""
+def _table(release: Release, batch: Dataset, *, records: bool) -> Any:
+    """The payload as one fixed-size list a record (``records``: in the data's own columns), labels by class name."""
     import pyarrow as pa
 
-    flat = np.ascontiguousarray(release.payload).reshape(-1)
-    columns = {PAYLOAD: pa.FixedSizeListArray.from_arrays(pa.array(flat), flat.size // len(release))}
+    columns = _columns(release, batch.schema) if records else {PAYLOAD: _lists(release)}
     for label, codes in release.utility.items():
         columns[label] = pa.array(np.array(batch.schema.classes(label))[codes])
     return pa.table(columns)
+
+
+def _lists(release: Release) -> Any:
+    import pyarrow as pa
+
+    flat = np.ascontiguousarray(release.payload).reshape(-1)
+    return pa.FixedSizeListArray.from_arrays(pa.array(flat), flat.size // len(release))
+
+
+def _columns(release: Release, schema: Schema) -> dict[str, Any]:
+    """Records as they came: a table's columns in its own units, pictures as PNG; other kinds stay lists in [0, 1]."""
+    import pyarrow as pa
+
+    if schema.kind == "table" and len(schema.x_columns) == len(schema.columns):
+        decoded = decode_table(release.payload, schema)
+        return {name: decoded.column(name).combine_chunks() for name in decoded.column_names}
+    if schema.kind == "image":
+        pictures = [{"bytes": png(record), "path": None} for record in release.payload]
+        kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+        return {schema.x_columns[0]: pa.array(pictures, kind)}
+    return {PAYLOAD: _lists(release)}

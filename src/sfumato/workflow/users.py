@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,13 @@ from sfumato.core.dataset import IntArray
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.runs import RunFolder, atomic, read_json, write_json
 from sfumato.data import load_splits
+from sfumato.data.expressions import parse
 from sfumato.mechanisms import mechanism_class
 from sfumato.mechanisms.base import Progress, no_progress
 from sfumato.mechanisms.filter import Filter
 from sfumato.mechanisms.filtering.together import User, fit_together
 from sfumato.mechanisms.vae import VAE
-from sfumato.workflow.fitting import SPLITS, resolve, same_records
+from sfumato.workflow.fitting import SPLITS, records_of, resolve, same_records
 from sfumato.workflow.measuring import audit_run
 
 COLUMNS = ("user", "private", "utility", "rows")
@@ -47,18 +49,20 @@ def fit_users(
     RunFolder.refuse_used(out)
     run = RunFolder.open(base)
     vae = VAE.load(base)
-    config = run.config()
-    seed = int(config["run"]["seed"])
+    options, seed = records_of(base)
     settings = kind(**{**params, "seed": seed})
     settings._check_params()
     records = int(run.read_json(SPLITS)["owner"]["records"])
     users = read_users(table, records, settings.budget)
     _refuse_overlap(users, records, table)
     labels = sorted({name for user in users.values() for name in (*user.private, *user.utility)})
-    options = {key: value for key, value in config["data"].items() if key not in ("utility", "private")}
-    splits = load_splits(**options, utility=labels, seed=seed)
+    splits = load_splits(**options, utility=labels, private=[], seed=seed)
     same_records(run, splits)
-    fitted = fit_together(users, splits.owner, vae, settings, progress=progress)
+    named = {
+        name: replace(user, private=_called(user.private), utility=_called(user.utility))
+        for name, user in users.items()
+    }
+    fitted = fit_together(named, splits.owner, vae, settings, progress=progress)
     found = []
     out.parent.mkdir(parents=True, exist_ok=True)
     with atomic(out) as part:
@@ -155,6 +159,11 @@ def read_users(table: Path, records: int, budget: float) -> dict[str, User]:
             budget=_number(line.get("budget"), budget, where),
         )
     return users
+
+
+def _called(labels: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of labels that may be questions, ``name=question``."""
+    return tuple(parse(label, ()).name for label in labels)
 
 
 def _names(text: str) -> tuple[str, ...]:

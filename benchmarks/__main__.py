@@ -11,13 +11,14 @@ import platform
 import sys
 from pathlib import Path
 
-from benchmarks import help_time, release_memory, release_throughput, sweep_cost
+from benchmarks import filter_speed, help_time, release_memory, release_throughput, sweep_cost
 
 BENCHMARKS = {
     "release-throughput": release_throughput.run,
     "release-memory": release_memory.run,
     "sweep-cost": sweep_cost.run,
     "help-time": help_time.run,
+    "filter-speed": filter_speed.run,
 }
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "bench.json"
 

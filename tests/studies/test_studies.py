@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,8 @@ import pytest
 from sfumato.auditing import Effort
 from sfumato.core.errors import UsageError
 from sfumato.mechanisms import mechanism_class
-from sfumato.studies import SCALES, ran, run_study, studies
-from sfumato.studies.base import Scale
+from sfumato.studies import SCALES, filter, ran, run_study, studies
+from sfumato.studies.base import Scale, Study
 from sfumato.workflow import Point
 
 TINY = Effort(attack_epochs=1, attack_width=16, attack_steps=2, task_epochs=1, candidates=20)
@@ -27,14 +29,20 @@ def family(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def folder(family: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where studies of one family find each other's points; with next to no records and effort."""
-    real = ran.FIGURE3.scale
+    for study in ran.STUDIES:
+        monkeypatch.setitem(study.__dict__, "scale", cheap(study, limit=150))
+    return family
+
+
+def cheap(study: Study, limit: int) -> Callable[[str, str], Scale]:
+    """The study's own points with next to no records and effort."""
+    real = study.scale
 
     def scale(data: str, name: str) -> Scale:
-        return Scale(real(data, name).points, TINY, limit=150)
+        whole = real(data, name)
+        return replace(whole, effort=replace(TINY, threats=whole.effort.threats), limit=limit)
 
-    for study in studies():
-        monkeypatch.setitem(study.__dict__, "scale", scale)
-    return family
+    return scale
 
 
 def test_a_smoke_study_runs_end_to_end_and_is_not_done_twice(folder: Path) -> None:
@@ -67,12 +75,49 @@ def test_every_other_study_has_rows_too(folder: Path, name: str) -> None:
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_scale_of_every_study_is_well_formed(study: Any, scale: str) -> None:
     for data in study.data:
-        plan = study.scale(data, scale)
-        ids = [point.id for point in plan.points]
-        assert len(set(ids)) == len(ids)
-        assert {"dnn", "ran"} <= {point.mechanism for point in plan.points}
-        for point in plan.points:
-            mechanism_class(point.mechanism)().set_params(**point.params)._check_params()
+        for part in study.scale(data, scale).parts:
+            ids = [point.id for point in part.points]
+            assert len(set(ids)) == len(ids)
+            for point in part.points:
+                mechanism_class(point.mechanism)().set_params(**point.params)._check_params()
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [("filter-table1", 300), ("filter-figure3", 300), ("filter-figure9", 300), ("filter-table4", 2000)],
+)
+def test_every_filter_study_runs_end_to_end(
+    name: str, limit: int, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = next(study for study in filter.STUDIES if study.name == name)
+    monkeypatch.setitem(study.__dict__, "scale", cheap(study, limit))
+    found = run_study(name, data="digits", scale="smoke", out=tmp_path_factory.getbasetemp() / f"{study.family}-smoke")
+    assert found["rows"]
+    for row in found["rows"]:
+        assert set(row) == ROW
+        assert row["ci"][0] <= row["ours"] <= row["ci"][1]
+
+
+def adult(mechanism: str, seed: int, sex: float, income: float) -> dict[str, Any]:
+    attacks = [score("probe-elu", metric, sex - 0.1) for metric in ("accuracy", "auroc")]
+    attacks += [score("probe-trees", metric, sex) for metric in ("accuracy", "auroc")]
+    utility = [score("fresh classifier", metric, income) for metric in ("accuracy", "auroc")]
+    found = {
+        "attacks": [{**s, "target": "sex"} for s in attacks],
+        "utility": [{**s, "target": "income"} for s in utility],
+    }
+    return {"mechanism": mechanism, "point": mechanism, "seed": seed, **found}
+
+
+@pytest.mark.parametrize(
+    ("sex", "income", "holds"), [(0.6, 0.85, [True] * 4), (0.68, 0.81, [True, False, False, True])]
+)
+def test_table_2_takes_the_best_probe_and_spreads_over_seeds(sex: float, income: float, holds: list[bool]) -> None:
+    results = [adult("filter", seed, sex + 0.01 * seed, income) for seed in (0, 1)]
+    rows = filter._table2("adult", results)
+    assert [row.holds for row in rows] == holds
+    assert rows[0].ours == pytest.approx(sex + 0.005)
+    assert rows[0].ci[1] - rows[0].ours == pytest.approx(0.01 / 2**0.5)
 
 
 def test_names_that_do_not_exist_are_refused_before_anything_is_written(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_a_comparison_that_cannot_be_read_is_not_gone_on_with(tmp_path: Path, te
 
 def test_the_demo_makes_one_report_and_does_no_point_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "POINTS", (Point("none", {"epochs": 1}), Point("ran", {"lam": 0.1, "epochs": 1, "k": 1})))
-    monkeypatch.setattr(demo, "DATA", DATA)
+    monkeypatch.setattr(demo, "DATA", {**DATA, "utility": ["odd"], "private": ["ge5"]})
     monkeypatch.setattr(demo, "Effort", lambda **_: TINY)
     steps: list[str] = []
     results, page = demo.run_demo(tmp_path / "d", say=steps.append)

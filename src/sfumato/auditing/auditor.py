@@ -247,5 +247,6 @@ def _one_of_each_class(data: Dataset) -> np.ndarray[Any, np.dtype[np.intp]]:
     """Rows for the gallery: the first record of each class, filled up to ``GALLERY``."""
     codes = next(iter(data.utility.values()))
     first = [int(np.flatnonzero(codes == code)[0]) for code in np.unique(codes)][:GALLERY]
-    rest = [row for row in range(min(len(data), 4 * GALLERY)) if row not in first]
+    spread = np.linspace(0, len(data) - 1, min(len(data), 4 * GALLERY)).astype(int)  # records may come in order
+    rest = [int(row) for row in spread if row not in first]
     return np.array((first + rest)[: min(GALLERY, len(data))], dtype=np.intp)

@@ -128,11 +128,15 @@ class Filter(LatentMechanism):
     def _perturb(
         self, mean: Tensor, variance: Tensor, private: Mapping[str, IntArray], randomness: Randomness
     ) -> FloatArray:
-        n, d = mean.shape
-        normal = torch.from_numpy(randomness.normal((n, 2 * d + self.filter_.chance)).astype(np.float32))
+        normal = randomness.normal((len(mean), 2 * mean.shape[1] + self.filter_.chance)).astype(np.float32)
+        return self.apply(mean, variance, self._one_hot(private), torch.from_numpy(normal))
+
+    def apply(self, mean: Tensor, variance: Tensor, y: Tensor, normal: Tensor) -> FloatArray:
+        """z̃ (N, d) for posteriors (N, d), one-hot labels (N, k) and standard normal noise (N, 2d + chance)."""
+        d = mean.shape[1]
         sample, noise, chance = normal[:, :d], normal[:, d : 2 * d], normal[:, 2 * d :]
         with torch.inference_mode():
-            shift, factor = self.filter_(mean[None], self._one_hot(private)[None], chance[None])
+            shift, factor = self.filter_(mean[None], y[None], chance[None])
             released: FloatArray = (mean + variance.sqrt() * sample + shift[0] + noise @ factor[0].T).numpy()
         return released
 

@@ -112,7 +112,7 @@ class _Builder:
     def _glance(self, group: Group) -> str:
         several = len(group.runs) > len(group.methods)
         both = any(len(group.shown(method)) > 1 for method in group.methods)
-        also = " and the one that leaks least" if both else ""
+        also = " and what leaks least" if both else ""
         chosen = f" Of each method the run with the best accuracy{also} is shown." if several else ""
         return section(
             "At a glance",

@@ -17,6 +17,7 @@ Floats = npt.NDArray[np.float32]
 
 # What hides nothing on purpose: the raw record, and the raw latent that every filter starts from.
 UNDEFENDED = ("none", "vae")
+SHOWN_THREATS = 4  # at a glance
 # The order of importance of threats; the first that was measured is the page's main one.
 _THREATS = ("reconstruction", "attribute", "reidentification")
 
@@ -178,12 +179,19 @@ class Group:
         return max(self.of(method), key=lambda run: run.use.value if run.use else float("-inf"))
 
     def shown(self, method: str) -> tuple[Run, ...]:
-        """The representative of a method and, where a private label is the main threat, its most private run."""
-        first = self.representative(method)
-        if not self.threats or not self.threats[0].startswith("attribute"):
-            return (first,)
-        strongest = most_private(self.of(method), self.threats[0])
-        return (first,) if strongest is None or strongest is first else (first, strongest)
+        """The representative of a method and, where private labels are the main threat, what leaks least of them.
+
+        That is its most private run, and one more for every label that no run before has hidden.
+        """
+        picked = [self.representative(method)]
+        if not self.threats or not self.threats[0].startswith("attribute:"):
+            return tuple(picked)
+        for key in self.threats[:SHOWN_THREATS]:
+            strongest = most_private(self.of(method), key)
+            hidden = key != self.threats[0] and any(key in run.worst for run in picked)
+            if strongest is not None and not hidden and all(strongest is not run for run in picked):
+                picked.append(strongest)
+        return tuple(picked)
 
 
 def owner_gain(score: Score) -> float:

@@ -10,19 +10,18 @@ from dataclasses import replace
 from html import escape
 
 from sfumato.core.score import Score
-from sfumato.report.runs import Group, Run
+from sfumato.report.runs import SHOWN_THREATS, Group, Run
 from sfumato.report.words import direction, interval, metric_name, number, reference, threat_name
 
 _COLUMNS = (
     "data", "run", "method", "setting", "threat", "target", "attack", "metric", "better_for_owner", "value",
     "ci_low", "ci_high", "baseline", "control", "n", "primary", "worst",
 )  # fmt: skip
-_MAX_THREATS = 4
 
 
 def glance(group: Group) -> str:
     """One row a method (its representative run, and sometimes one more): each score between its references."""
-    threats = group.threats[:_MAX_THREATS]
+    threats = group.threats[:SHOWN_THREATS]
     heads = "".join(f'<th scope="col">{escape(threat_name(key))}</th>' for key in threats)
     rows = []
     for run in (run for method in group.methods for run in group.shown(method)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -76,8 +76,6 @@ def fit_together(
 
 def schema_of(user: User, schema: Schema) -> Schema:
     """The schema with this user's labels in their roles."""
-    from dataclasses import replace
-
     return replace(
         schema,
         utility={name: schema.classes(name) for name in user.utility},

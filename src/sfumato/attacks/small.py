@@ -15,7 +15,8 @@ from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.core.randomness import derive_seed
 from sfumato.nets.loop import as_tensor, forward_in_batches, minibatches, take_step
 
-_STEPS = 2000
+_STEPS, _MOST_EPOCHS = 2000, 40
+"""Few records are not passed over hundreds of times: a net of this size knows them by heart long before."""
 _BATCH = 256
 
 
@@ -32,9 +33,11 @@ class SmallNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         hidden = 60 if size >= 50 else 15
         self._network = nn.Sequential(nn.Linear(size, hidden), nn.ELU(), nn.Linear(hidden, len(self.classes_)))
         optimiser = torch.optim.Adam(self._network.parameters(), 5e-3)
-        schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.05, _STEPS)
+        in_epoch = math.ceil(len(features) / _BATCH)
+        epochs = min(_MOST_EPOCHS, math.ceil(_STEPS / in_epoch))
+        schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.05, epochs * in_epoch)
         x, y = as_tensor(features.astype(np.float32)), as_tensor(codes.astype(np.int64))
-        for epoch in range(math.ceil(_STEPS * _BATCH / len(x))):
+        for epoch in range(epochs):
             for rows in minibatches(len(x), _BATCH, derive_seed(self.seed, epoch)):
                 take_step(optimiser, F.cross_entropy(self._network(x[rows]), y[rows]))
                 schedule.step()

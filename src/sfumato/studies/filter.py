@@ -204,10 +204,11 @@ def _celeba(_data: str, scale: str) -> Scale:
     steps = {"steps": 60} if scale == "smoke" else {}
     vae = {"latent": 50, "architecture": kind, "gamma": 0.02, "kappa": 0.01, "epochs": epochs, "batch": 48}
     faces = FACES[:2] if scale == "smoke" else FACES
+    kinds = ("filter-linear", "filter") if scale == "full" else ("filter",)
     base = Part((Point("vae", vae),), name="latent", data={"private": list(faces)})
     filters = [
         Part(
-            tuple(Point(name, steps, base="../latent/points/vae") for name in ("filter-linear", "filter")),
+            tuple(Point(name, steps, base="../latent/points/vae") for name in kinds),
             name=face,
             data={"private": [face], "balance": ["Smiling", *faces]},
         )
@@ -221,7 +222,7 @@ def _table3(_data: str, results: Results) -> list[Row]:
     rows: list[Row] = []
     (raw,) = _by(results, "vae")
     shown = [face for face in FACES if any(r["part"] == face for r in results)]
-    for kind in ("vae", "filter-linear", "filter"):
+    for kind in dict.fromkeys(result["mechanism"] for result in results):
         found = dict.fromkeys(shown, raw) if kind == "vae" else {r["part"]: r for r in _by(results, kind)}
         leaks = {face: _best(found[face]["attacks"], "accuracy", face) for face in shown}
         paper = dict(zip(FACES, _TABLE3_PAPER["vae" if kind == "vae" else "filter"], strict=True))

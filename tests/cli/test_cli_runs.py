@@ -189,7 +189,7 @@ def test_a_release_whose_last_batch_fails_leaves_nothing(
 def test_an_interrupted_release_leaves_nothing_and_can_be_repeated(
     desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     before = sorted(desk.rglob("*"))

@@ -35,7 +35,7 @@ def table(folder: Path, *lines: str) -> Path:
 
 
 def test_every_user_has_a_run_folder_that_can_be_audited_and_released(base: Path, tmp_path: Path) -> None:
-    users = table(tmp_path, "ann,ge5,odd,0::8,20", "bob,odd,ge5,1::8,", "eve,circle;small=digit < 3,odd,2::8,5")
+    users = table(tmp_path, "ann,ge5,odd,0::8,20", "bob,odd,ge5;circle,1::8,", "eve,circle;small=digit < 3,odd,2::8,5")
     found = fit_users("filter-linear", users, base, tmp_path / "out", {**QUICK, "budget": 40.0})
     assert [user["user"] for user in found] == ["ann", "bob", "eve"]
     assert [user["budget"] for user in found] == [20.0, 40.0, 5.0]
@@ -47,7 +47,7 @@ def test_every_user_has_a_run_folder_that_can_be_audited_and_released(base: Path
         assert not (folder / "base").exists()
         assert (folder / "checkpoint" / "filter.safetensors").stat().st_size < 64 * 1024
     bob = load_mechanism(tmp_path / "out" / "bob")
-    assert (list(bob.schema_.private), list(bob.schema_.utility)) == (["odd"], ["ge5"])
+    assert (list(bob.schema_.private), list(bob.schema_.utility)) == (["odd"], ["ge5", "circle"])
     scores = audit_run(tmp_path / "out" / "ann", effort=TINY)
     assert {score["target"] for score in scores["attacks"]} == {"ge5"}
     release_run(tmp_path / "out" / "ann", "digits", tmp_path / "released")
@@ -57,7 +57,7 @@ def test_every_user_has_a_run_folder_that_can_be_audited_and_released(base: Path
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (["ann,ge5,odd,0:400,0"], "line 2: budget '0' must be a number above 0"),
+        (["ann,ge5,odd,0:400,0"], "line 2: budget '0' must be a number, 0.001 at least"),
         (["ann,ge5,odd,0:400,much"], "budget 'much'"),
         (["ann,ge5,odd,400:0:0,"], "rows '400:0:0' is no range"),
         (["ann,ge5,odd,5,"], "rows '5' is no range"),

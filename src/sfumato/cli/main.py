@@ -123,8 +123,9 @@ def fit(
         raise UsageError(f"{name} builds on nothing: leave out --base.")
     typed = parse_settings(settings, parameters, name)
     if users is not None:
-        typed_labels = {"--utility": utility, "--private": private, "--data": data, "--config": config}
-        _fit_users(name, users, base, out, typed, typed_labels, resume=resume, json=json, quiet=quiet)
+        labels = {"--utility": utility, "--private": private, "--config": config}
+        records = {"--data": data, "--x": x, "--id": subject, "--limit": limit, "--seed": seed}
+        _fit_users(name, users, base, out, typed, {**labels, **records}, resume=resume, json=json, quiet=quiet)
         return
     resolved = resolve(
         name,
@@ -160,9 +161,9 @@ def _fit_users(
 
     if base is None:
         raise UsageError("--users needs the autoencoder that all filters share: --base RUN.")
-    given = next((option for option, value in pointless.items() if value), "--resume" if resume else None)
+    given = next((option for option, value in pointless.items() if value is not None), "--resume" if resume else None)
     if given is not None:
-        raise UsageError(f"{given} has no meaning with --users: the table says what each user hides and serves.")
+        raise UsageError(f"{given} has no meaning with --users: labels stand in the table, records come with --base.")
     folder = out or Path("runs") / f"{name}-users"
     with Talk(quiet) as talk:
         talk.say(f"{name}: fit")

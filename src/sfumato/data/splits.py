@@ -60,6 +60,9 @@ def load_splits(
         return _read_and_cut(source, x, utility, private, id, seed, limit, shares, None)
     asked = schema_of(open_data(source), x=x, utility=utility, private=private, id=id)
     first = {parse(label, ()).name: label for label in as_names(balance)}
+    for name in (*asked.utility, *asked.private):
+        if name in first and parse(first[name], (), {}).text() != asked.sources.get(name, name) and name != first[name]:
+            raise UsageError(f"the label '{name}' was '{first[name]}' before: give the new question another name.")
     rest = [asked.label_text(name) for name in (*asked.utility, *asked.private) if name not in first]
     every = _read_and_cut(source, x, [*first.values(), *rest], (), id, seed, limit, shares, tuple(first))
     return _checked(*(_in_roles_of(asked, part) for part in (every.owner, every.attacker, every.victim)))

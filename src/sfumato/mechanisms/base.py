@@ -206,6 +206,8 @@ class Mechanism(ABC):
         self._check_fitted()
         (folder / "checkpoint").mkdir(parents=True, exist_ok=True)
         for module, network in self._modules().items():
+            if module in self.absent_:
+                continue
             write_tensors(folder / "checkpoint" / f"{module}.safetensors", network.state_dict())
         write_json(folder / "schema.json", self.schema_.to_json())
         write_json(folder / "mechanism.json", {"mechanism": self.name, "params": self.stored_params()})

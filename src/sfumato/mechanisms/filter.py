@@ -38,7 +38,8 @@ class Filter(LatentMechanism):
     """Hides every private label and serves the first utility label: z̃ = z + m(μ, ε₀, y) + A_ε·ε.
 
     ``budget`` is b, the mean divergence of the perturbed from the original latent, in units of ``divergence``;
-    ``beta`` is β of Eq. 2. ``adversary_steps`` are taken by h and ν for each step of the filter.
+    ``beta`` is β of Eq. 2, between losses in units of log(classes). ``adversary_steps`` are taken by h and ν for each
+    step of the filter.
     """
 
     name = "filter"
@@ -96,7 +97,7 @@ class Filter(LatentMechanism):
             raise DataError(f"{data.name}: a filter needs {FEWEST_RECORDS} records at least, got {len(data)}.")
         first = next(iter(data.utility))
         served = {first: data.utility[first]}
-        refuse_impossible(data.private, served, data.name)
+        refuse_impossible(data.private, data.utility, data.name)
         self._fit_base(data, run, start)
         mean, variance = self.base_.posterior(data.x)
         choice = Choice(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -63,6 +64,7 @@ class LatentMechanism(Mechanism):
             self.base_._build(schema)
             return
         self.base_ = self.base if isinstance(self.base, VAE) else _fitted(Path(self.base))
+        self.base_._check_fitted()
         theirs = self.base_.schema_
         if (theirs.shape, theirs.columns) != (schema.shape, schema.columns):
             raise DataError(
@@ -117,20 +119,21 @@ class LatentMechanism(Mechanism):
         super().save(folder)
         if not isinstance(self.base, str) or self.base == "":
             self.base_.save(folder / BASE)
-        write_json(folder / "base.json", {"digest": self.base_.digest, **self._measured()})
+        place = BASE if not self.base or isinstance(self.base, VAE) else os.path.relpath(self.base, folder)
+        write_json(folder / "base.json", {"digest": self.base_.digest, "folder": place, **self._measured()})
 
     @classmethod
     def load(cls, folder: Path, **overrides: Any) -> Self:
-        if not overrides.get("base") and (folder / BASE).is_dir():
-            overrides = {**overrides, "base": VAE.load(folder / BASE)}
-        loaded = super().load(folder, **overrides)
-        stored = read_json(folder / "base.json")
-        if stored["digest"] != loaded.base_.digest:
-            where = loaded.base if isinstance(loaded.base, str) else "the autoencoder given"
+        stored, given = read_json(folder / "base.json"), read_json(folder / "mechanism.json")["params"]["base"]
+        base = overrides.pop("base", None) or _find(folder, given, stored)
+        base = base if isinstance(base, VAE) else _fitted(Path(base))
+        if stored["digest"] != base.digest:
             raise DataError(
-                f"the {cls.name} in {folder} was made for another autoencoder (digest {stored['digest'][:12]}, "
-                f"{where} has {loaded.base_.digest[:12]}): give that one as base, or fit again."
+                f"the {cls.name} in {folder} was made for another autoencoder (digest {stored['digest'][:12]}, the one "
+                f"found has {base.digest[:12]}): restore the right one, or fit again."
             )
+        loaded = super().load(folder, base=base, **overrides)
+        loaded.base = given
         loaded._remember(stored)
         return loaded
 
@@ -140,5 +143,11 @@ class LatentMechanism(Mechanism):
 
 def _fitted(folder: Path) -> VAE:
     if not (folder / "mechanism.json").is_file():
-        raise DataError(f"base={folder} holds no fitted autoencoder: make one with 'sfumato fit vae --out {folder}'.")
+        raise DataError(f"base={folder} holds no fitted autoencoder: give the run folder of 'sfumato fit vae'.")
     return VAE.load(folder)
+
+
+def _find(folder: Path, given: str, stored: Mapping[str, Any]) -> VAE:
+    """The autoencoder of the mechanism in ``folder``: where it lies from there, or where the fit was told."""
+    beside = folder / str(stored["folder"])
+    return _fitted(beside if (beside / "mechanism.json").is_file() or not given else Path(given))

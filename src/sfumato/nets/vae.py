@@ -139,7 +139,10 @@ def lipschitz_excess(decoder: nn.Module, mean: Tensor, variance: Tensor, constan
     alpha = torch.rand(len(mean), 1)
     between = alpha * torch.randn_like(mean) + (1 - alpha) * (mean + variance.sqrt() * torch.randn_like(mean)).detach()
     between.requires_grad_(True)
+    was_training = decoder.training
+    decoder.eval()  # batch norm would tie the records together, and learn the statistics of points in between
     pictures = torch.sigmoid(decoder(between))
+    decoder.train(was_training)
     signs = torch.randint(0, 2, pictures.shape, dtype=pictures.dtype) * 2 - 1
     (gradient,) = torch.autograd.grad((pictures * signs).sum(), between, create_graph=True)
     return F.relu(gradient.norm(dim=1) - constant).square().mean()

@@ -86,11 +86,16 @@ def _reaches(
     def leak(result: Mapping[str, Any]) -> Mapping[str, Any]:
         return max(_of(result["attacks"], "accuracy", private, attack), key=lambda s: float(s["value"]))
 
+    goal = f"{name} with utility ≥ {least:g}: private by {reader} ≤ {most:g}"
     if not served:
-        return []
+        nearest = max(results, key=lambda r: float(_best(r["utility"], "accuracy", utility)["value"]))
+        return [score_row(f"{goal} (no budget serves so well; {nearest['point']})", leak(nearest), holds=False)]
     best = min(served, key=lambda r: float(leak(r)["value"]))
-    goal = f"{name} with utility ≥ {least:g}: private by {reader} ≤ {most:g} ({best['point']})"
-    return [score_row(goal, leak(best), holds=leak(best)["value"] <= most)]
+    above = _best(best["attacks"], "advantage", private)
+    return [
+        score_row(f"{goal} ({best['point']})", leak(best), holds=leak(best)["value"] <= most),
+        score_row(f"{best['point']}: best probe above guessing (0 is the end)", above),
+    ]
 
 
 def _figure3(_data: str, results: Results) -> list[Row]:

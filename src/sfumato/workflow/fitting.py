@@ -72,7 +72,8 @@ def _disjoint_base(config: Config, splits: Splits) -> None:
     if not (base / SPLITS).is_file():
         return
     theirs = RunFolder.open(base).config()["data"]
-    same_source = theirs.get("source") == config["data"].get("source")
+    sources = [str(data.get("source")) for data in (theirs, config["data"])]
+    same_source = len({str(Path(source).resolve()) if Path(source).exists() else source for source in sources}) == 1
     if same_source and read_json(base / SPLITS)["owner"] != splits.to_json()["owner"]:
         raise DataError(
             f"{base} was trained on other records of '{theirs['source']}' and may have seen these victims: use its "

@@ -21,12 +21,14 @@ from sfumato.mechanisms import mechanism_class
 from sfumato.mechanisms.base import Progress, no_progress
 from sfumato.mechanisms.filter import Filter
 from sfumato.mechanisms.filtering.together import User, fit_together
+from sfumato.mechanisms.latent import SMALLEST_BUDGET
 from sfumato.mechanisms.vae import VAE
 from sfumato.workflow.fitting import SPLITS, records_of, resolve, same_records
 from sfumato.workflow.measuring import audit_run
 
 COLUMNS = ("user", "private", "utility", "rows")
-MOST_USERS = 10_000
+MOST_USERS = 1000
+"""Each has a copy of the labels in memory while they train."""
 
 
 def fit_users(
@@ -102,7 +104,6 @@ def compare_users(
     say: Callable[[str], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
     """Fit and audit the users of a ``table`` (the text of a CSV file) below ``out``; what is done is not done again."""
-    started = time.perf_counter()
     folder = out / "users"
     if not folder.exists():
         out.mkdir(parents=True, exist_ok=True)
@@ -114,8 +115,9 @@ def compare_users(
     write_json(out / "front.json", {"points": [f"users/{name}" for name in names]})
     results = []
     for name in names:
-        if not (folder / name / "scores.json").exists():
-            audit_run(folder / name, effort=effort, say=say)
+        if not (folder / name / "seconds.json").exists():
+            started = time.perf_counter()
+            audit_run(folder / name, effort=effort, say=say, again=True)
             write_json(folder / name / "seconds.json", round(time.perf_counter() - started, 1))
         seconds = read_json(folder / name / "seconds.json")
         results.append(
@@ -191,8 +193,8 @@ def _number(text: str | None, default: float, where: str) -> float:
         value = float(text) if text and text.strip() else default
     except ValueError:
         value = 0.0
-    if not 0 < value < 1e9:
-        raise UsageError(f"{where}: budget '{text}' must be a number above 0.")
+    if not SMALLEST_BUDGET <= value < 1e9:
+        raise UsageError(f"{where}: budget '{text}' must be a number, {SMALLEST_BUDGET:g} at least.")
     return value
 
 

@@ -22,7 +22,8 @@ from sfumato.privacy.gaussian import budget_needed, gaussian_epsilon, sigma_for_
 
 
 class Gaussian(LatentMechanism):
-    """z̃ = z + w, w ~ N(0, σ²I) (Eq. 12), with the largest σ whose mean divergence stays within ``budget``.
+    """z̃ = z + w, w ~ N(0, σ²I) (Eq. 12), with the largest σ whose mean divergence over the owner's records stays within
+    ``budget`` (before clipping).
 
     Latents are clipped to a ball of radius 2√d (d is the prior's mean squared length): without it no (ε, δ) exists.
     With ``epsilon`` > 0 that ε is demanded at ``delta``, and a budget that is too small for it is refused.
@@ -65,9 +66,10 @@ class Gaussian(LatentMechanism):
         if self.epsilon > 0:
             needed = budget_needed(self.epsilon, self.delta, self._sensitivity(), variances, kind)
             if needed > self.budget:
+                price = "no budget pays for it" if math.isinf(needed) else f"it takes {1.001 * needed:.4g}"
                 raise UsageError(
                     f"gaussian: epsilon={self.epsilon:g} at delta={self.delta:g} is out of reach within "
-                    f"budget={self.budget:g}: it takes {needed:.4g}. Give that budget, or a larger epsilon."
+                    f"budget={self.budget:g} ({self.divergence}): {price}. Give a larger budget or epsilon, or kl."
                 )
         self.sigma_ = sigma_for_budget(self.budget, variances, kind)
         progress(1, 1, {"sigma": self.sigma_})

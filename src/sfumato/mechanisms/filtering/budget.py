@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from sfumato.core.errors import UsageError
 from sfumato.mechanisms.filtering.shapes import Filters
 from sfumato.privacy.divergence import Divergence, divergence
 
@@ -67,5 +68,11 @@ def enforce(
         too_much = over(middle)
         low, high = torch.where(too_much, low, middle), torch.where(too_much, middle, high)
     filters.scale.mul_(torch.where(fits, torch.ones_like(low), low))
+    if (filters.scale == 0).any():
+        out_of_reach = float(budget[filters.scale == 0].min())
+        raise UsageError(
+            f"filter: budget={out_of_reach:g} ({kind}) is out of reach: a thousandth of the perturbation exceeds it, "
+            "and the latents would leave as they are. Give a larger budget, or another divergence."
+        )
     values = spent(filters, mean, variance, y, kind, seed)
     return torch.where(mine, values, 0.0).sum(1) / count

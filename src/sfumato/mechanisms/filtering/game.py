@@ -2,7 +2,7 @@
 
     max_f { min_h E[ℓ(h(z̃), y)] − β·min_ν E[ℓ(ν(z̃), u)] }   s.t.  D(q_f ‖ q_e) ≤ b
 
-No sum, batch statistic or random number is shared in a way that one user's records could change another's filter:
+No sum, batch statistic or random number is shared in a way that one user's own records could change another's filter:
 losses add up over users, Adam works number by number, and the random numbers depend on the step alone.
 """
 

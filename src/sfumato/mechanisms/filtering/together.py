@@ -40,8 +40,8 @@ def fit_together(
     """A filter for each user; records that belong to nobody are public.
 
     ``data`` has every label of every user among its labels. ``settings`` is an unfitted filter whose parameters all
-    users share, but for the budget. Users whose labels have equally many classes are trained in one go; each comes out
-    as it would alone.
+    users share, but for the budget. As in a single fit the first utility label is served. Users whose labels have
+    equally many classes are trained in one go; each comes out as it would alone with the same public records.
     """
     settings._check_params()
     public = torch.ones(len(data), dtype=torch.bool)
@@ -51,7 +51,8 @@ def fit_together(
     mean, variance = base.posterior(data.x)
     groups: dict[tuple[tuple[int, ...], ...], list[User]] = {}
     for user in users.values():
-        key = tuple(tuple(len(data.schema.classes(name)) for name in part) for part in (user.private, user.utility))
+        served = user.utility[:1]
+        key = tuple(tuple(len(data.schema.classes(name)) for name in part) for part in (user.private, served))
         groups.setdefault(key, []).append(user)
     fitted: dict[str, Filter] = {}
     done, total = 0, ROUNDS * len(groups)
@@ -87,7 +88,7 @@ def schema_of(user: User, schema: Schema) -> Schema:
 def _choice(user: User, data: Dataset, public: torch.Tensor) -> Choice:
     return Choice(
         private=Labels.of({name: data.label(name) for name in user.private}, data.schema),
-        utility=Labels.of({name: data.label(name) for name in user.utility}, data.schema),
+        utility=Labels.of({name: data.label(name) for name in user.utility[:1]}, data.schema),
         own=torch.from_numpy(user.rows),
         public=public,
         budget=user.budget,

@@ -17,6 +17,24 @@ if TYPE_CHECKING:
 Query = Callable[[Dataset], FloatArray]
 """Records and labels of the attacker's own → payload, with fresh randomness (noise, keys, masks) on every call."""
 
+
+@dataclass(frozen=True)
+class Opened:
+    """A rotated release with the secrets of the device that made it: payload[n] = key[n] · features of rows[n].
+
+    payload  (N, d, …), as it leaves
+    key      (N, d, d), orthogonal
+    rows     (N, d), positions among the released records: first the record itself, then its decoys
+    """
+
+    payload: FloatArray
+    key: FloatArray
+    rows: IntArray
+
+
+OwnDevice = Callable[[Dataset], Opened]
+"""The attacker's own records through a device of its own, whose keys and decoys it knows."""
+
 _guessing: ContextVar[bool] = ContextVar("guessing", default=False)
 
 
@@ -28,6 +46,10 @@ class Knowledge:
     query       the protected pipeline as a black box; None if it cannot be called
     encoder     the public encoder's weights and architecture; None if they stay with the owner
     randomised  whether two queries of one record differ
+    own_device  the same with the secrets of each release, for a pipeline with keys; None without keys
+    cloud       the public network that works on the payload; None if there is none
+    repeats     further releases of the victims by their own device, in the victims' order
+    line_ups    (N, d, *shape), the records behind each release's d rows, in an order that says nothing
     candidates  the victims in question as raw records with all their labels, the private ones included (the strongest
                 line-up), in an order and under ids that say nothing
     secret      what stays unknown (keys, masks …), for the card
@@ -37,20 +59,25 @@ class Knowledge:
     query: Query | None = None
     encoder: nn.Module | None = None
     randomised: bool = False
+    own_device: OwnDevice | None = None
+    cloud: nn.Module | None = None
+    repeats: tuple[FloatArray, ...] = ()
+    line_ups: FloatArray | None = None
     candidates: Dataset | None = None
     secret: tuple[str, ...] = ()
     seed: int = 0
 
 
 class Truth:
-    """The victims' records and where each stands among the candidates.
+    """The victims' records, where each stands among the candidates or in its line-up, and the keys of their release.
 
     Opening it while an attack guesses raises ``RuleBroken``.
     """
 
-    def __init__(self, victim: Dataset, positions: IntArray | None = None) -> None:
+    def __init__(self, victim: Dataset, positions: IntArray | None = None, *, keys: FloatArray | None = None) -> None:
         self.__victim = victim
         self.__positions = positions
+        self.__keys = keys
 
     def open(self) -> Dataset:
         """The victims, for the scorer."""
@@ -58,11 +85,18 @@ class Truth:
         return self.__victim
 
     def positions(self) -> IntArray:
-        """The place of each victim among the candidates, for the scorer."""
+        """The place of each victim among the candidates or in its line-up, for the scorer."""
         _refuse_while_guessing()
         if self.__positions is None:
             raise RuleBroken("there are no candidates in this truth.")
         return self.__positions
+
+    def keys(self) -> FloatArray:
+        """The key of each victim's release, (N, d, d), for the scorer."""
+        _refuse_while_guessing()
+        if self.__keys is None:
+            raise RuleBroken("there are no keys in this truth.")
+        return self.__keys
 
 
 def _refuse_while_guessing() -> None:

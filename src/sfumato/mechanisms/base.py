@@ -14,7 +14,8 @@ import numpy.typing as npt
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError, RuleBroken, UsageError, unknown
 from sfumato.core.guarantee import Guarantee
-from sfumato.core.randomness import Randomness, Secure, Seeded
+from sfumato.core.knowledge import Opened
+from sfumato.core.randomness import Randomness, Secure, Seeded, derive_seed
 from sfumato.core.release import Release
 from sfumato.core.runs import RunFolder, read_json, read_tensors, write_json, write_tensors
 from sfumato.core.schema import Schema
@@ -43,6 +44,10 @@ class Mechanism(ABC):
     """Whether two releases of one record differ."""
     reads_private: ClassVar[bool] = False
     """Whether a release needs each record's private labels; they shape the noise and never leave."""
+    hides_result: ClassVar[bool] = False
+    """Whether the receiver is not to learn the utility label either."""
+    fewest: int = 1
+    """So many records make a release at least."""
     releases_raw: ClassVar[bool] = False
     """True only for the undefended control."""
     knob: ClassVar[str | None] = None
@@ -175,6 +180,28 @@ class Mechanism(ABC):
 
     def predict(self, payload: FloatArray) -> FloatArray | None:
         """Class scores (N, classes) of the first utility label by the mechanism's own cloud half, if it has one."""
+        return None
+
+    def answer(self, data: Dataset, *, seed: int | None = None) -> FloatArray | None:
+        """Class scores (N, classes) of the first utility label as they reach the owner in the end.
+
+        ``predict`` on the release of ``data``; a mechanism whose answer comes back encrypted turns it back here.
+        """
+        return self.predict(self.transform(data.x, private=data.private, seed=seed, name=data.name))
+
+    def opened(self, data: Dataset, *, seed: int) -> Opened | None:
+        """The release of ``data`` for this seed with the secrets behind it; None for a mechanism without keys."""
+        return None
+
+    def repeated(self, data: Dataset, times: int, *, seed: int) -> tuple[FloatArray, ...]:
+        """Further payloads of the same records, as their own device would make them one after the other."""
+        return tuple(
+            self.transform(data.x, private=data.private, seed=derive_seed(seed, number), name=data.name)
+            for number in range(times)
+        )
+
+    def public_cloud(self) -> nn.Module | None:
+        """The network that works on payloads away from the device (None if there is none, or it gives the answer)."""
         return None
 
     def decode(self, payload: FloatArray) -> FloatArray | None:

@@ -17,6 +17,8 @@ _HOME = {
     "VAE": "sfumato.mechanisms.vae",
     "Filter": "sfumato.mechanisms.filter",
     "LinearFilter": "sfumato.mechanisms.filter",
+    "Phase": "sfumato.mechanisms.phase",
+    "to_phase": "sfumato.nets.phase",
     "audit": "sfumato.auditing",
     "sweep": "sfumato.workflow",
 }
@@ -27,11 +29,25 @@ if TYPE_CHECKING:
     from sfumato.data import load_splits as load_splits
     from sfumato.mechanisms.filter import Filter as Filter
     from sfumato.mechanisms.filter import LinearFilter as LinearFilter
+    from sfumato.mechanisms.phase import Phase as Phase
     from sfumato.mechanisms.ran import RAN as RAN
     from sfumato.mechanisms.vae import VAE as VAE
+    from sfumato.nets.phase import to_phase as to_phase
     from sfumato.workflow import sweep as sweep
 
-__all__ = ["RAN", "VAE", "Filter", "LinearFilter", "__version__", "audit", "load", "load_splits", "sweep"]
+__all__ = [
+    "RAN",
+    "VAE",
+    "Filter",
+    "LinearFilter",
+    "Phase",
+    "__version__",
+    "audit",
+    "load",
+    "load_splits",
+    "sweep",
+    "to_phase",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -27,3 +27,37 @@ def suite(schema: Schema, *, epochs: int = 6, width: int = 32, steps: int = 500)
         ReidentifyByDecoding(inverse=residual),
         ReidentifyByQuery(),
     ]
+
+
+def rotation_suite(
+    schema: Schema, utility_label: str, *, epochs: int = 6, width: int = 32, steps: int = 500
+) -> list[Attack]:
+    """The further attacks on rotated messages: by what no key changes, by keys of the attacker's own, by repeats."""
+    from sfumato.attacks.cloud import CLOUD_KINDS, CloudProbe, CloudView, LabelByCloud
+    from sfumato.attacks.critic import EstimateAngle, InverseCritic
+    from sfumato.attacks.listing import ListDecoder
+    from sfumato.attacks.plain import PlainDecoder
+    from sfumato.attacks.rotated import AverageFrame, InverseFrame
+    from sfumato.attacks.rows import RowsByCritic, RowsByDecoding, RowsByKey
+    from sfumato.attacks.spans import IntersectSpans, ReidentifyBySpan
+
+    frame = InverseFrame(epochs=epochs, width=width, fewest_steps=steps)
+    plain = PlainDecoder(epochs=epochs, width=width, fewest_steps=steps)
+    lines = PlainDecoder(unit=True, epochs=epochs, width=width, fewest_steps=steps)
+    critic = InverseCritic(decoder=plain, epochs=epochs, width=width, fewest_steps=steps)
+    view = CloudView()
+    probes = [CloudProbe(label=label, view=view, kind=kind) for label in schema.private for kind in CLOUD_KINDS]
+    return [
+        frame,
+        AverageFrame(inverse=frame),
+        critic,
+        IntersectSpans(decoder=lines),
+        ListDecoder(epochs=epochs, width=width, fewest_steps=steps),
+        EstimateAngle(inverse=critic),
+        RowsByKey(),
+        RowsByDecoding(inverse=frame),
+        RowsByCritic(inverse=critic),
+        ReidentifyBySpan(),
+        *probes,
+        *(LabelByCloud(label=utility_label, view=view, kind=kind) for kind in CLOUD_KINDS),
+    ]

@@ -56,6 +56,8 @@ class Attack(ABC):
 
     name: ClassVar[str]
     threat: ClassVar[str]
+    wants_repeats: ClassVar[bool] = False
+    """Whether it compares several releases of the same victims (``knowledge.repeats``)."""
 
     def target(self) -> str | None:
         """The private label that is attacked, if the threat has one."""
@@ -140,15 +142,7 @@ class ReconstructionAttack(Attack):
         return np.broadcast_to(mean, (n, *mean.shape))
 
     def measure(self, guess: Guess, truth: Truth) -> list[Measured]:
-        victim = truth.open()
-        measured = [
-            _mean("mse", "higher", metrics.mse(victim.x, guess), victim, (0.0, 1.0), primary=True),
-            _mean("l1", "higher", metrics.l1(victim.x, guess), victim, (0.0, 1.0)),
-            _mean("psnr", "lower", metrics.psnr(victim.x, guess), victim, (0.0, metrics.PSNR_CAP)),
-        ]
-        if victim.schema.kind in ("image", "audio"):
-            measured.append(_mean("ssim", "lower", metrics.ssim(victim.x, guess), victim, (-1.0, 1.0)))
-        return measured
+        return measure_reconstruction(truth.open(), guess)
 
 
 class AttributeAttack(Attack):
@@ -190,6 +184,18 @@ class ReidentificationAttack(Attack):
         return [Measured("rate", "lower", float(found.mean()), interval, (0.0, 1.0), primary=True)]
 
 
+def measure_reconstruction(victim: Dataset, guess: FloatArray) -> list[Measured]:
+    """Errors and likeness of rebuilt records; the mean squared error ranks."""
+    measured = [
+        measure_mean("mse", "higher", metrics.mse(victim.x, guess), victim, (0.0, 1.0), primary=True),
+        measure_mean("l1", "higher", metrics.l1(victim.x, guess), victim, (0.0, 1.0)),
+        measure_mean("psnr", "lower", metrics.psnr(victim.x, guess), victim, (0.0, metrics.PSNR_CAP)),
+    ]
+    if victim.schema.kind in ("image", "audio"):
+        measured.append(measure_mean("ssim", "lower", metrics.ssim(victim.x, guess), victim, (-1.0, 1.0)))
+    return measured
+
+
 def measure_classification(
     truth: IntArray, scores: FloatArray, data: Dataset, *, better_for_owner: Direction
 ) -> list[Measured]:
@@ -228,7 +234,7 @@ def measure_classification(
     ]
 
 
-def _mean(
+def measure_mean(
     metric: str,
     better_for_owner: Direction,
     values: metrics.Values,
@@ -237,4 +243,5 @@ def _mean(
     *,
     primary: bool = False,
 ) -> Measured:
+    """The mean of one value a record, with the interval that resamples subjects."""
     return Measured(metric, better_for_owner, float(values.mean()), mean_interval(values, data.ids), limits, primary)

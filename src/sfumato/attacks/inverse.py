@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import copy
-import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from sfumato.attacks.base import ReconstructionAttack
+from sfumato.attacks.training import Constant, Memo, Pair, Schedule, affordable, fit_decoder, held_out
 from sfumato.core.dataset import FloatArray
-from sfumato.core.knowledge import Knowledge, Query
+from sfumato.core.knowledge import Knowledge
 from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
 from sfumato.nets.encoders import output_shape
-from sfumato.nets.loop import as_tensor, channels_last, forward_in_batches, minibatches
+from sfumato.nets.loop import as_tensor, channels_last, forward_in_batches
 from sfumato.nets.mirror import NotAChain, mirror
 from sfumato.nets.residual import residual_decoder
-
-
-class _Constant(nn.Module):
-    """The same record for every payload."""
-
-    def __init__(self, record: Tensor) -> None:
-        super().__init__()
-        self.record = record
-
-    def forward(self, payload: Tensor) -> Tensor:  # (B, …) → (B, *record)
-        return self.record.expand(len(payload), *self.record.shape)
 
 
 class InverseNetwork(ReconstructionAttack):
@@ -40,6 +27,8 @@ class InverseNetwork(ReconstructionAttack):
     records is kept, or the mean record if that is better still: a failed training must not flatter the defence. An
     attacker with few records passes over them more often, until it has taken ``fewest_steps``.
     """
+
+    renew_every: ClassVar[int] = 1
 
     def __init__(
         self,
@@ -57,7 +46,7 @@ class InverseNetwork(ReconstructionAttack):
         self.rate = rate
         self.width = width
         self.fewest_steps = fewest_steps
-        self._trained: tuple[Query, nn.Module] | None = None
+        self._trained: Memo[nn.Module] = Memo()
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -75,56 +64,52 @@ class InverseNetwork(ReconstructionAttack):
         return reason
 
     def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
-        return forward_in_batches(self.train(knowledge), as_tensor(release.payload)).numpy()
+        return self.decode(release.payload, knowledge)
+
+    def decode(self, payload: FloatArray, knowledge: Knowledge) -> FloatArray:
+        """The record behind every payload."""
+        return forward_in_batches(self.train(knowledge), as_tensor(payload)).numpy()
 
     def train(self, knowledge: Knowledge) -> nn.Module:
         """The decoder for this pipeline; trained once, also for the attacks that build on it."""
-        assert knowledge.query is not None  # obstacle() has seen to it
-        if self._trained is None or self._trained[0] is not knowledge.query:
-            self._trained = (knowledge.query, self._train(knowledge))
-        return self._trained[1]
+        return self._trained.get((knowledge.query, knowledge.auxiliary), lambda: self._train(knowledge))
 
     def _train(self, knowledge: Knowledge) -> nn.Module:
-        assert knowledge.query is not None  # obstacle() has seen to it
+        query = knowledge.query
+        assert query is not None  # obstacle() has seen to it
         seed = derive_seed(knowledge.seed, self.name)
-        auxiliary = knowledge.auxiliary
-        order = torch.randperm(len(auxiliary), generator=torch.Generator().manual_seed(seed)).numpy()
-        held = max(1, len(auxiliary) // 10)
-        val, fit = auxiliary.take(order[:held]), auxiliary.take(order[held:])
-        payload = as_tensor(knowledge.query(fit))
-        payload_val = as_tensor(knowledge.query(val))
-        target, target_val = as_tensor(fit.x), as_tensor(val.x)
+        val, fit = held_out(knowledge.auxiliary, seed, most=self._most(knowledge))
+        payload, held = as_tensor(query(fit)), (as_tensor(query(val)), as_tensor(val.x))
+        target = as_tensor(fit.x)
+
+        def renew(epoch: int) -> Pair:
+            nonlocal payload
+            if epoch % self.renew_every == 0:
+                payload = as_tensor(query(fit))
+            return payload, target
 
         torch.manual_seed(seed)
-        network = channels_last(self._network(knowledge, tuple(payload.shape[1:])))
-        in_epoch = len(fit) // self.batch + 1
-        epochs = max(self.epochs, math.ceil(self.fewest_steps / in_epoch))
-        optimiser = torch.optim.Adam(network.parameters())
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=self.rate, total_steps=epochs * in_epoch)
-        best = F.mse_loss(forward_in_batches(network, payload_val), target_val).item()
-        kept = copy.deepcopy(network.state_dict())
-        if best == 0.0:
-            return network  # the payload is the record: there is nothing to learn
-        for epoch in range(epochs):
-            if epoch > 0 and knowledge.randomised:
-                payload = as_tensor(knowledge.query(fit))
-            network.train()
-            for rows in minibatches(len(fit), self.batch, derive_seed(seed, epoch)):
-                optimiser.zero_grad()
-                F.mse_loss(network(payload[rows]), target[rows]).backward()  # type: ignore[no-untyped-call]
-                optimiser.step()
-                schedule.step()
-            error = F.mse_loss(forward_in_batches(network, payload_val), target_val).item()
-            if error < best:
-                best, kept = error, copy.deepcopy(network.state_dict())
-        network.load_state_dict(kept)
-        mean = target.mean(0)
-        if F.mse_loss(mean.expand_as(target_val), target_val).item() < best:
-            return _Constant(mean)  # nobody is worse off for having seen the release
-        return network
+        network = channels_last(self._network(knowledge, payload))
+        return fit_decoder(
+            network,
+            (payload, target),
+            held,
+            schedule=Schedule(self.epochs, self.batch, self.rate, self.fewest_steps),
+            seed=seed,
+            renew=renew if knowledge.randomised else None,
+            otherwise=Constant(target.mean(0)),
+        )
 
-    def _network(self, knowledge: Knowledge, payload: tuple[int, ...]) -> nn.Module:
-        record = knowledge.auxiliary.schema.shape
+    def _most(self, knowledge: Knowledge) -> int:
+        """All records, unless a rotated pipeline makes more of them than fits into memory."""
+        most = len(knowledge.auxiliary)
+        if knowledge.own_device is None:
+            return most
+        sample = knowledge.own_device(knowledge.auxiliary.take(slice(0, 64))).payload
+        return affordable(most, sample[0].size)
+
+    def _network(self, knowledge: Knowledge, sample: Tensor) -> nn.Module:
+        payload, record = tuple(sample.shape[1:]), knowledge.auxiliary.schema.shape
         if self.decoder == "residual":
             return residual_decoder(payload, record, self.width)
         assert knowledge.encoder is not None  # obstacle() has seen to it
@@ -132,6 +117,9 @@ class InverseNetwork(ReconstructionAttack):
         upside_down = mirror(knowledge.encoder, record)
         if payload == features:
             return upside_down
+        if payload[1:] == features and len(features) > 1:  # rows of maps: each place is read from the rows there
+            conv = nn.Conv1d if len(features) == 2 else nn.Conv2d
+            return nn.Sequential(nn.Flatten(1, 2), conv(payload[0] * features[0], features[0], 1), upside_down)
         return nn.Sequential(  # what left is not the feature itself: learn the way back to it first
             nn.Flatten(),
             nn.Linear(torch.Size(payload).numel(), torch.Size(features).numel()),

@@ -8,6 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from sfumato.attacks.base import AttributeAttack
+from sfumato.attacks.narrow import VERY_WIDE, Narrowed
+from sfumato.attacks.training import affordable
 from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.core.knowledge import Knowledge
 from sfumato.core.randomness import derive_seed
@@ -23,7 +25,8 @@ _WIDEST: dict[Kind, int] = {"linear": 1024, "elu": 1024, "mlp": 1024, "trees": 6
 class AttributeProbe(AttributeAttack):
     """Predicts ``label`` from the payload; of all kinds the best one counts.
 
-    At most ``records`` auxiliary records are used. A randomised pipeline is queried twice a record.
+    At most ``records`` auxiliary records are used, and no more than a gigabyte holds. A randomised pipeline is queried
+    twice a record.
     """
 
     def __init__(self, *, label: str, kind: Kind = "linear", records: int = 20_000) -> None:
@@ -38,27 +41,38 @@ class AttributeProbe(AttributeAttack):
     def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
         assert knowledge.query is not None  # obstacle() has seen to it
         seed = derive_seed(knowledge.seed, self.name, self.label) % 2**32
-        rows = np.random.default_rng(seed).permutation(len(knowledge.auxiliary))[: self.records]
-        sample = knowledge.auxiliary.take(rows)
         queries = 2 if knowledge.randomised else 1
-        features = np.concatenate([_flat(knowledge.query(sample)) for _ in range(queries)])
+        size = release.payload[0].size
+        most = affordable(self.records, queries * size)
+        sample = knowledge.auxiliary.take(np.random.default_rng(seed).permutation(len(knowledge.auxiliary))[:most])
+        features = np.empty((queries, len(sample), size), dtype=np.float32)
+        for number in range(queries):
+            features[number] = _flat(knowledge.query(sample))
         labels = np.tile(sample.label(self.label), queries)
-        model = _pipeline(self.kind, features, labels, seed)
-        model.fit(features, labels)
-        scores = np.zeros((len(release), len(sample.schema.classes(self.label))), dtype=np.float32)
-        scores[:, model.classes_] = model.predict_proba(_flat(release.payload))
-        return scores
+        model = fit_probe(self.kind, features.reshape(-1, size), labels, seed)
+        return class_scores(model, _flat(release.payload), len(sample.schema.classes(self.label)))
 
 
-def _pipeline(kind: Kind, features: FloatArray, labels: IntArray, seed: int) -> Any:
+def fit_probe(kind: Kind, features: FloatArray, labels: IntArray, seed: int) -> Any:
+    """A classifier of that kind for vectors (N, D), with scikit-learn's manners."""
     from sklearn.decomposition import PCA
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     steps: list[Any] = [StandardScaler()]
-    if features.shape[1] > _WIDEST[kind]:
-        steps.append(PCA(min(_WIDEST[kind], len(features)), svd_solver="randomized", random_state=seed))
-    return make_pipeline(*steps, _ESTIMATORS[kind](labels, seed))
+    components = min(_WIDEST[kind], len(features))
+    if features.shape[1] > VERY_WIDE:
+        steps = [Narrowed(components=components, seed=seed)]
+    elif features.shape[1] > _WIDEST[kind]:
+        steps.append(PCA(components, svd_solver="randomized", random_state=seed))
+    return make_pipeline(*steps, _ESTIMATORS[kind](labels, seed)).fit(features, labels)
+
+
+def class_scores(model: Any, features: FloatArray, classes: int) -> FloatArray:
+    """A fitted probe's probability for every class, also for those it has never seen."""
+    scores = np.zeros((len(features), classes), dtype=np.float32)
+    scores[:, model.classes_] = model.predict_proba(features)
+    return scores
 
 
 def _can_hold_out(labels: IntArray) -> bool:

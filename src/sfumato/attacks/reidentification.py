@@ -26,8 +26,10 @@ class ReidentifyByQuery(ReidentificationAttack):
     def guess(self, release: Release, knowledge: Knowledge) -> IntArray:
         assert knowledge.query is not None and knowledge.candidates is not None  # obstacle() has seen to it
         repeats = _REPEATS if knowledge.randomised else 1
-        answers = np.mean([_flat(knowledge.query(knowledge.candidates)) for _ in range(repeats)], axis=0)
-        return nearest(_flat(release.payload), answers)
+        answers = _flat(knowledge.query(knowledge.candidates))
+        for _ in range(repeats - 1):
+            answers = answers + _flat(knowledge.query(knowledge.candidates))
+        return nearest(_flat(release.payload), answers / np.float32(repeats))
 
 
 class ReidentifyByDecoding(ReidentificationAttack):

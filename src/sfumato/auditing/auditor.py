@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sfumato.attacks import suite
+from sfumato.attacks import rotation_suite, suite
 from sfumato.attacks.base import Attack, AttributeAttack
 from sfumato.auditing.effort import CPU, Effort
 from sfumato.auditing.geometry import picture
 from sfumato.auditing.information import information_scores
+from sfumato.auditing.keyed import Keyed
 from sfumato.auditing.utility import FRESH, fresh_scores, own_scores
 from sfumato.core import metrics
 from sfumato.core.dataset import Dataset, FloatArray, IntArray, Splits
@@ -106,7 +107,7 @@ def audit(
     skipped: list[tuple[str, str]] = []
     matrices: dict[tuple[str, str], IntArray] = {}
     gallery = scene.gallery()
-    chosen = attacks if attacks is not None else _suite(splits, effort)
+    chosen = attacks if attacks is not None else _suite(scene)
     for attack in chosen:
         knowledge, release, truth = scene.stage(attack)
         obstacle = attack.obstacle(knowledge)
@@ -117,8 +118,8 @@ def audit(
         outcome = attack(release, knowledge, truth, control=_control(attack, scene, controls))
         scores += outcome.scores
         if attack.threat == "reconstruction":
-            gallery[f"recon/{attack.name}"] = outcome.guess[scene.shown]
-        if isinstance(attack, AttributeAttack):
+            gallery[f"recon/{attack.name}"] = outcome.guess[scene.shown_in(attack)]
+        if isinstance(attack, AttributeAttack) and attack.threat == "attribute":
             codes = splits.victim.label(attack.label)
             matrices[attack.name, attack.label] = metrics.confusion(codes, outcome.guess)
     return Audit(
@@ -135,8 +136,12 @@ def audit(
     )
 
 
-def _suite(splits: Splits, effort: Effort) -> list[Attack]:
-    every = suite(splits.schema, epochs=effort.attack_epochs, width=effort.attack_width, steps=effort.attack_steps)
+def _suite(scene: _Scene) -> list[Attack]:
+    schema, effort = scene.splits.schema, scene.effort
+    chosen = {"epochs": effort.attack_epochs, "width": effort.attack_width, "steps": effort.attack_steps}
+    every = suite(schema, **chosen)
+    if scene.keyed is not None:
+        every += rotation_suite(schema, next(iter(scene.splits.victim.utility)), **chosen)
     return [attack for attack in every if effort.threats in ("all", attack.threat)]
 
 
@@ -157,7 +162,8 @@ class _Scene:
 
     def __init__(self, mechanism: Mechanism, splits: Splits, effort: Effort, seed: int) -> None:
         self.mechanism, self.splits, self.effort, self.seed = mechanism, splits, effort, seed
-        self.release = mechanism.release(splits.victim, seed=derive_seed(seed, "victims"))
+        victims = derive_seed(seed, "victims")
+        self.release = mechanism.release(splits.victim, seed=victims)
         self.truth = Truth(splits.victim)
         self.knowledge = Knowledge(
             auxiliary=splits.attacker,
@@ -166,22 +172,54 @@ class _Scene:
             randomised=mechanism.randomised,
             seed=derive_seed(seed, "attacker"),
         )
+        self.undefended = replace(self.knowledge, query=lambda data: data.x.copy(), encoder=None, randomised=False)
+        self.shown = _one_of_each_class(splits.victim)
+        opened = mechanism.opened(splits.victim, seed=victims)
+        self.keyed = None if opened is None else Keyed(mechanism, splits, effort, seed, opened, self.shown)
+        if self.keyed is not None:
+            self.truth = self.keyed.truth
+            self.knowledge = self.keyed.granted(self.knowledge)
         few = min(effort.candidates, len(splits.victim))
         order = np.random.default_rng(derive_seed(seed, "candidates")).permutation(few)
         suspects = splits.victim.take(slice(0, few))
         self._suspects = Truth(suspects, np.argsort(order).astype(np.int64))
-        nameless = replace(suspects.take(order), ids=np.arange(few).astype(np.str_))  # ids may count the rows
-        self._lineup = replace(self.knowledge, candidates=nameless)
-        self.shown = _one_of_each_class(splits.victim)
+        self._candidates = replace(suspects.take(order), ids=np.arange(few).astype(np.str_))  # ids may count the rows
 
     def stage(self, attack: Attack) -> tuple[Knowledge, Release, Truth]:
-        """What this attack is given: a re-identification sees as many releases as there are candidates."""
+        """What this attack is given: a re-identification sees as many releases as there are candidates, an attack on
+        repeated releases some of the victims."""
+        if attack.wants_repeats and self.keyed is not None:
+            return self.keyed.again(self.knowledge, self.release)
+        return self._lined_up(attack, self.knowledge, self.release, self.truth)
+
+    def control(self, attack: Attack) -> tuple[Knowledge, Release, Truth] | None:
+        """The same without a defence: raw records or, for an attack on keys, messages with the identity for a key.
+
+        None where the attack needs an encoder, which raw records do not have.
+        """
+        raw = replace(self.release, mechanism="none", payload=self.splits.victim.x)
+        staged = self._lined_up(attack, self.undefended, raw, self.truth)
+        if attack.obstacle(staged[0]) is not None:
+            if self.keyed is None:
+                return None
+            if attack.wants_repeats:
+                staged = self.keyed.again(self.knowledge, self.release, plain=True)
+            else:
+                staged = self._lined_up(attack, *self.keyed.plain(self.knowledge, self.release))
+        return staged if attack.obstacle(staged[0]) is None else None
+
+    def _lined_up(
+        self, attack: Attack, knowledge: Knowledge, release: Release, truth: Truth
+    ) -> tuple[Knowledge, Release, Truth]:
         if attack.threat != "reidentification":
-            return self.knowledge, self.release, self.truth
-        assert self._lineup.candidates is not None
-        few = len(self._lineup.candidates)
-        payload = self.release.payload[:few]
-        return self._lineup, replace(self.release, payload=payload, utility={}), self._suspects
+            return knowledge, release, truth
+        payload = release.payload[: len(self._candidates)]
+        known = replace(knowledge, candidates=self._candidates)
+        return known, replace(release, payload=payload, utility={}), self._suspects
+
+    def shown_in(self, attack: Attack) -> np.ndarray[Any, np.dtype[np.intp]]:
+        """The rows of the gallery among this attack's guesses: first, where it sees some of the victims only."""
+        return np.arange(len(self.shown)) if attack.wants_repeats else self.shown
 
     def gallery(self) -> dict[str, FloatArray]:
         released = self.release.payload[self.shown]
@@ -196,11 +234,18 @@ class _Scene:
 
 
 def _utility(scene: _Scene, controls: Controls, say: Say) -> list[Score]:
-    """The own classifier first (it ranks), then a fresh one for every utility label."""
+    """The own classifier first (it ranks), then a fresh one for every utility label that a receiver may learn."""
     victim = scene.splits.victim
     say(f"{scene.mechanism.name}: utility")
-    logits = scene.mechanism.predict(scene.release.payload)
-    scores = [] if logits is None else own_scores(logits, victim, next(iter(victim.utility)))
+    scores = []
+    if scene.keyed is None:
+        logits = scene.mechanism.predict(scene.release.payload)
+    else:
+        logits = scene.mechanism.answer(victim, seed=derive_seed(scene.seed, "victims"))
+    if logits is not None:
+        scores += own_scores(logits, victim, next(iter(victim.utility)))
+    if scene.mechanism.hides_result:
+        return scores
     owner = scene.mechanism.release(scene.splits.owner, seed=derive_seed(scene.seed, "owner"))
     raw_owner, raw_victim = _raw(scene.splits.owner), _raw(victim)
     for label in victim.utility:
@@ -216,13 +261,17 @@ def _utility(scene: _Scene, controls: Controls, say: Say) -> list[Score]:
 
 
 def _control(attack: Attack, scene: _Scene, controls: Controls) -> dict[str, float] | None:
-    """The same attack on the raw records; None where it needs an encoder, which raw records do not have."""
-    knowledge, release, truth = scene.stage(attack)
-    undefended = replace(knowledge, query=lambda data: data.x.copy(), encoder=None, randomised=False)
-    if attack.obstacle(undefended) is not None:
+    """The same attack where there is no defence.
+
+    Raw records are the same for every mechanism of a comparison, and kept; plain features are the mechanism's own.
+    """
+    staged = scene.control(attack)
+    if staged is None:
         return None
-    raw = replace(release, mechanism="none", payload=scene.splits.victim.x[: len(release)])
-    return controls.get(repr(attack), lambda: attack(raw, undefended, truth).values())
+    knowledge, release, truth = staged
+    if knowledge.own_device is not None:
+        return attack(release, knowledge, truth).values()
+    return controls.get(repr(attack), lambda: attack(release, knowledge, truth).values())
 
 
 def _raw(data: Dataset) -> Release:

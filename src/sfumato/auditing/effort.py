@@ -13,20 +13,22 @@ Geometry = Literal["pca", "umap"]
 @dataclass(frozen=True)
 class Effort:
     """Epochs, width and least number of steps of the inverse networks; epochs of the fresh classifier; candidates;
-    how the picture of the payloads is made; whether attacks on a private label are all that is run."""
+    further releases of the same victims, where there are keys; how the picture of the payloads is made; whether attacks
+    on a private label are all that is run."""
 
     attack_epochs: int = 6
     attack_width: int = 32
     attack_steps: int = 500
     task_epochs: int = 4
     candidates: int = 1000
+    repeats: int = 7
     geometry: Geometry = "pca"
     threats: Literal["all", "attribute"] = "all"
 
 
-SMOKE = Effort(attack_epochs=2, attack_width=16, attack_steps=60, task_epochs=2, candidates=100)
+SMOKE = Effort(attack_epochs=2, attack_width=16, attack_steps=60, task_epochs=2, candidates=100, repeats=3)
 CPU = Effort()
-FULL = Effort(attack_epochs=30, attack_width=64, task_epochs=10)
+FULL = Effort(attack_epochs=30, attack_width=64, task_epochs=10, repeats=15)
 
 _NAMED = {"smoke": SMOKE, "cpu": CPU, "full": FULL}
 

@@ -63,6 +63,17 @@ class Dataset:
             party=None if self.party is None else self.party[rows],
         )
 
+    def joined(self, more: Dataset) -> Dataset:
+        """These records, then ``more`` of the same schema and labels."""
+        return replace(
+            self,
+            x=np.concatenate([self.x, more.x]),
+            utility={name: np.concatenate([values, more.utility[name]]) for name, values in self.utility.items()},
+            private={name: np.concatenate([values, more.private[name]]) for name, values in self.private.items()},
+            ids=np.concatenate([self.ids, more.ids]),
+            party=None if self.party is None or more.party is None else np.concatenate([self.party, more.party]),
+        )
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of records and subjects: two data sets with one digest hold the same records in the same order."""

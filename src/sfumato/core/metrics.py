@@ -58,6 +58,36 @@ def ssim(truth: FloatArray, guess: FloatArray) -> Values:
     return np.asarray(np.clip(inner.reshape(len(a), -1).mean(axis=1), -1.0, 1.0))
 
 
+def best_of(truth: FloatArray, guesses: FloatArray) -> FloatArray:
+    """Of several guesses a record, (N, k, …), the one with the least squared error, (N, …)."""
+    errors = np.stack([mse(truth, guesses[:, place]) for place in range(guesses.shape[1])], axis=1)
+    return np.asarray(guesses[np.arange(len(guesses)), errors.argmin(axis=1)])
+
+
+def angle(truth: FloatArray, guess: FloatArray) -> Values:
+    """The angle between two directions (N, d) in [0, π]. A guess of zeros, no direction, is at π/2: what a uniform
+    one has on average."""
+    a, b = truth.astype(np.float64), guess.astype(np.float64)
+    lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+    cosine = (a * b).sum(axis=1) / np.where(lengths > 0.0, lengths, 1.0)
+    return np.asarray(np.arccos(np.clip(cosine, -1.0, 1.0)))
+
+
+def folded_angle(truth: FloatArray, guess: FloatArray) -> Values:
+    """The angle between two lines, in [0, π/2]: u and −u count as one. Zeros have the mean of a uniform guess, π/4 at
+    d = 2."""
+    angles = angle(truth, guess)
+    uniform = _mean_folded_angle(guess.shape[1])
+    return np.where(guess.any(axis=1), np.minimum(angles, np.pi - angles), uniform)
+
+
+def _mean_folded_angle(d: int) -> float:
+    """The angle t has the density sin(t)^(d − 2) on [0, π/2]."""
+    t = (np.arange(10_000) + 0.5) * np.pi / 20_000
+    density = np.sin(t) ** (d - 2)
+    return float((t * density).sum() / density.sum())
+
+
 def correct(truth: IntArray, scores: FloatArray) -> Values:
     """1 where the highest score is the true class; its mean is the accuracy."""
     return np.asarray(scores.argmax(axis=1) == truth, dtype=np.float64)

@@ -23,6 +23,10 @@ _HOME = {
     "gaussian": ("sfumato.mechanisms.baselines.gaussian", "Gaussian"),
     "vae": ("sfumato.mechanisms.vae", "VAE"),
     "vfae": ("sfumato.mechanisms.baselines.fair", "VFAE"),
+    "phase": ("sfumato.mechanisms.phase", "Phase"),
+    "split": ("sfumato.mechanisms.baselines.split", "Split"),
+    "split-extra": ("sfumato.mechanisms.baselines.split", "SplitExtra"),
+    "split-noisy": ("sfumato.mechanisms.baselines.split", "SplitNoisy"),
     "lmifr": ("sfumato.mechanisms.baselines.fair", "LMIFR"),
 }
 

@@ -137,14 +137,15 @@ class Mechanism(ABC):
         """What may leave: protected payload, utility labels, guarantee.
 
         Noise, keys and masks come from the operating system's secure source; ``seed`` replaces it by a repeatable
-        one for experiments. Private columns and subject ids are never copied.
+        one for experiments. Private columns and subject ids are never copied, nor the utility labels where the
+        mechanism hides the result as well.
         """
         payload = self.transform(data.x, private=data.private, seed=seed, name=data.name)
         if not self.releases_raw and payload.shape == data.x.shape:
             same = (payload == data.x).reshape(len(payload), -1).all(axis=1)
             if same.all():
                 raise RuleBroken(f"{self.name} released the raw records unchanged.")
-        return Release(self.name, payload, self.guarantee(), dict(data.utility))
+        return Release(self.name, payload, self.guarantee(), {} if self.hides_result else dict(data.utility))
 
     def transform(
         self,
@@ -191,6 +192,10 @@ class Mechanism(ABC):
 
     def opened(self, data: Dataset, *, seed: int) -> Opened | None:
         """The release of ``data`` for this seed with the secrets behind it; None for a mechanism without keys."""
+        return None
+
+    def read(self, sent: Opened, keys: FloatArray | None = None) -> FloatArray | None:
+        """Class scores of what the receiver makes of ``sent``, read with its own keys or with these others."""
         return None
 
     def repeated(self, data: Dataset, times: int, *, seed: int) -> tuple[FloatArray, ...]:

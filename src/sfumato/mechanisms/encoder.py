@@ -3,56 +3,28 @@
 from __future__ import annotations
 
 import copy
-import math
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from sfumato.core.dataset import Dataset, FloatArray, IntArray
+from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.core.errors import UsageError, check_range, unknown
-from sfumato.core.randomness import Randomness, Seeded, derive_seed
-from sfumato.core.runs import RunFolder
+from sfumato.core.randomness import Randomness, derive_seed
 from sfumato.core.schema import Schema
-from sfumato.mechanisms.base import Mechanism, Progress
-from sfumato.mechanisms.training import train
+from sfumato.mechanisms.played import PlayedMechanism
 from sfumato.nets.encoders import ENCODERS, classifier, default_encoder, output_shape
-from sfumato.nets.loop import (
-    as_tensor,
-    channels_last,
-    decay_rate,
-    forward_in_batches,
-    minibatches,
-    take_step,
-)
+from sfumato.nets.loop import as_tensor, channels_last, forward_in_batches, take_step
 
 Architecture = str | nn.Module | Callable[[tuple[int, ...]], nn.Module]
 """A provided name, the user's own module, or a function of the record shape that makes one."""
 
-CONTINUED = 0.25
-"""Share of ``epochs`` trained when starting from a neighbouring knob setting; ``make bench`` compares the results."""
-
-
-class Game(Protocol):
-    """One mini-batch of a mechanism's training, and the optimisers that go with it."""
-
-    @property
-    def optimisers(self) -> Mapping[str, torch.optim.Adam]:
-        """By stage."""
-
-    def play(self, x: Tensor, y: Tensor) -> dict[str, float]:
-        """Train on a batch; the losses, by name."""
-
-
-class EncoderMechanism(Mechanism):
+class EncoderMechanism(PlayedMechanism):
     """Builds E and C for the schema and trains them; a subclass says what leaves and what the game is."""
 
     architecture: Architecture
-    epochs: int
-    batch: int
 
     encoder_: nn.Module
     classifier_: nn.Module
@@ -60,8 +32,7 @@ class EncoderMechanism(Mechanism):
     def _check_params(self) -> None:
         if isinstance(self.architecture, str) and self.architecture not in ("auto", *ENCODERS):
             raise unknown("architecture", self.architecture, ("auto", *ENCODERS))
-        check_range(self.name, "epochs", self.epochs, 1, 10_000)
-        check_range(self.name, "batch", self.batch, 8, 65_536)
+        super()._check_params()
 
     def _build(self, schema: Schema) -> None:
         torch.manual_seed(derive_seed(self.seed, self.name, "weights"))
@@ -84,36 +55,6 @@ class EncoderMechanism(Mechanism):
             raise UsageError(f"this run's encoder is your own: {type(self).__name__}.load(folder, architecture=…).")
         name = self.architecture
         return ENCODERS[default_encoder(schema.kind, schema.shape) if name == "auto" else name](schema.shape)
-
-    @abstractmethod
-    def _game(self) -> Game:
-        """The training game, over freshly built networks."""
-
-    def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
-        epochs = self.epochs
-        if start is not None:
-            self.load_state(start.state())
-            epochs = max(1, math.ceil(CONTINUED * self.epochs))
-        game = self._game()
-        x, y = as_tensor(data.x), as_tensor(next(iter(data.utility.values())))
-        train(self, epochs, lambda epoch: self._epoch(game, x, y, epoch, epochs), game.optimisers, run, progress)
-
-    def _epoch(self, game: Game, x: Tensor, y: Tensor, epoch: int, epochs: int) -> dict[str, float]:
-        """One pass over the records; the mean losses."""
-        seed = derive_seed(self.seed, self.name, "epoch", epoch)
-        means: dict[str, float] = {}
-        batches = list(minibatches(len(x), self.batch, seed))
-        randomness = Seeded(seed)
-        for number, rows in enumerate(batches):
-            for optimiser in game.optimisers.values():
-                decay_rate(optimiser, (epoch + number / len(batches)) / epochs)
-            for name, loss in game.play(self._protect(x[rows], randomness), y[rows]).items():
-                means[name] = means.get(name, 0.0) + loss / len(batches)
-        return means
-
-    def _protect(self, x: Tensor, randomness: Randomness) -> Tensor:
-        """What training sees of a batch: the batch, unless noise is added before the network."""
-        return x
 
     def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
         return forward_in_batches(self.encoder_, as_tensor(x)).numpy()

@@ -10,11 +10,11 @@ from sfumato.core.errors import unknown
 from sfumato.core.runs import write_json
 from sfumato.mechanisms.base import Progress, no_progress
 from sfumato.report import build_report
-from sfumato.studies import filter, ran
+from sfumato.studies import filter, phase, ran
 from sfumato.studies.base import Part, Scale, Study
 from sfumato.workflow import compare, compare_users
 
-_STUDIES = {study.name: study for study in (*ran.STUDIES, *filter.STUDIES)}
+_STUDIES = {study.name: study for study in (*ran.STUDIES, *filter.STUDIES, *phase.STUDIES)}
 SCALES = ("smoke", "cpu", "full")
 
 

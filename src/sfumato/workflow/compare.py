@@ -23,20 +23,22 @@ from sfumato.workflow.measuring import audit_run
 class Point:
     """A mechanism with some of its hyper-parameters; ``knob`` names it (default: the mechanism's own knob).
 
-    ``base`` is the run folder of the mechanism it builds on, relative to the comparison's folder (``points/vae``).
+    ``tag`` tells points apart that differ in more than the knob. ``base`` is the run folder of the mechanism it builds on, relative to the comparison's folder (``points/vae``).
     """
 
     mechanism: str
     params: Mapping[str, Any] = field(default_factory=dict)
     knob: str | None = None
     base: str | None = None
+    tag: str = ""
 
     @property
     def id(self) -> str:
-        """Mechanism and knob setting, as a folder name."""
+        """Mechanism, tag and knob setting, as a folder name."""
         knob = self.knob or mechanism_class(self.mechanism).knob
         shown = {} if knob is None or knob not in self.params else {knob: self.params[knob]}
-        return "-".join([self.mechanism, *(f"{k}-{v:g}" for k, v in shown.items())])
+        tag = [self.tag] if self.tag else []
+        return "-".join([self.mechanism, *tag, *(f"{k}-{v:g}" for k, v in shown.items())])
 
     def within(self, out: Path) -> dict[str, Any]:
         """The hyper-parameters, with the base as a path."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sfumato.core.dataset import Dataset
-from sfumato.core.errors import DataError
+from sfumato.core.errors import DataError, UsageError
 from sfumato.core.release import Release
 from sfumato.core.runs import RunFolder, atomic, write_json
 from sfumato.core.schema import Schema
@@ -28,13 +28,15 @@ def release_run(
     """Release ``source`` through the mechanism in ``path`` as ``out/release.parquet`` and ``out/release.json``.
 
     Records stream through: memory does not grow with their number. With ``labels`` the utility labels go along.
-    Private labels are read only if the mechanism needs them, and never written. The folder appears when it is
-    complete. ``say`` hears the number of records done.
+    Private labels are read only if the mechanism needs them, and never written. A mechanism that hides the result
+    releases no labels. The folder appears when it is complete. ``say`` hears the number of records done.
     """
     import pyarrow.parquet as pq
 
     RunFolder.open(path)
     mechanism = load_mechanism(path)
+    if labels and mechanism.hides_result:
+        raise UsageError(f"{mechanism.name} hides the label as well; beside a message it would tell whose it is.")
     if labels and PAYLOAD in mechanism.schema_.utility:
         raise DataError(f"the utility label '{PAYLOAD}' has the name of the payload's column: rename it and fit again.")
     if out.exists():
@@ -49,7 +51,7 @@ def release_run(
             batches = stream(
                 source, mechanism.schema_, batch_rows=BATCH_ROWS, utility=labels, private=mechanism.reads_private
             )
-            for batch in batches:
+            for batch in _never_fewer(batches, mechanism.fewest):
                 release = mechanism.release(batch)
                 table = _table(release, batch, records=mechanism.gives_records())
                 if writer is None:
@@ -75,6 +77,20 @@ def release_run(
     except OSError as error:
         raise DataError(f"cannot write {out} ({error.strerror or error}): choose another --out.") from None
     return {"release": str(out), **card}
+
+
+def _never_fewer(batches: Iterable[Dataset], fewest: int) -> Iterator[Dataset]:
+    """The same records; a last batch that is too small for a release joins the one before it."""
+    waiting: Dataset | None = None
+    for batch in batches:
+        if waiting is not None and len(batch) < fewest:
+            waiting = waiting.joined(batch)
+            continue
+        if waiting is not None:
+            yield waiting
+        waiting = batch
+    if waiting is not None:
+        yield waiting
 
 
 def _table(release: Release, batch: Dataset, *, records: bool) -> Any:

@@ -23,7 +23,7 @@ from sfumato.core.randomness import Randomness, derive_seed
 from sfumato.core.runs import RunFolder
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.base import Mechanism, Progress
-from sfumato.mechanisms.encoder import CONTINUED
+from sfumato.mechanisms.played import CONTINUED
 from sfumato.mechanisms.training import train
 from sfumato.nets.columns import BinaryColumns
 from sfumato.nets.loop import as_tensor, decay_rate, forward_in_batches, minibatches, take_step

@@ -1,0 +1,90 @@
+"""A small pipeline with keys: a fixed random encoder, records of a batch as each other's decoys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from sfumato.core.dataset import Dataset, FloatArray, IntArray
+from sfumato.core.guarantee import Guarantee, empirical
+from sfumato.core.knowledge import Opened
+from sfumato.core.randomness import Randomness, Seeded, derive_seed
+from sfumato.core.runs import RunFolder
+from sfumato.core.schema import Schema
+from sfumato.mechanisms.base import Mechanism, Progress
+from sfumato.nets.loop import as_tensor, forward_in_batches
+
+
+class Turned(Mechanism):
+    """``group`` of the keys: "so", "o" or "none" (the identity); ``fresh`` decoys in every repeat, or the same."""
+
+    name = "turned"
+    randomised = True
+    hides_result = True
+
+    def __init__(self, *, group: str = "o", d: int = 2, fresh: bool = True, seed: int = 0) -> None:
+        self.group, self.d, self.fresh, self.seed = group, d, fresh, seed
+
+    def _check_params(self) -> None: ...
+
+    def _build(self, schema: Schema) -> None:
+        torch.manual_seed(self.seed)
+        self.encoder_ = nn.Sequential(nn.Conv2d(schema.shape[0], 6, 5, stride=2, padding=2), nn.LeakyReLU(0.1)).eval()
+        self.cloud_ = nn.Sequential(nn.Flatten(2), nn.Linear(6 * 14 * 14, 20, bias=False)).eval()
+
+    def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None: ...
+
+    def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
+        drawn = int(randomness.uniform((1,))[0] * 2**53)
+        return self._open(x, drawn, drawn).payload
+
+    def _open(self, x: FloatArray, pairs: int, keys: int) -> Opened:
+        order = np.random.default_rng(pairs).permutation(len(x))
+        places = np.arange(len(x))
+        group, place = places // self.d, places % self.d
+        rows = np.empty((len(x), self.d), dtype=np.int64)
+        for step in range(self.d):  # the records of a group of d in a circle; the last group may be short
+            partner = group * self.d + (place + step) % self.d
+            rows[order, step] = order[np.where(partner < len(x), partner, (places + step) % len(x))]
+        key = self._keys(len(x), np.random.default_rng(keys))
+        features = forward_in_batches(self.encoder_, as_tensor(x)).numpy()[rows]
+        turned = np.matmul(key, features.reshape(len(x), self.d, -1)).reshape(features.shape)
+        return Opened(turned.astype(np.float32), key, rows)
+
+    def _keys(self, count: int, rng: np.random.Generator) -> FloatArray:
+        if self.group == "none":
+            return np.tile(np.eye(self.d, dtype=np.float32), (count, 1, 1))
+        q, r = np.linalg.qr(rng.normal(size=(count, self.d, self.d)))
+        q = q * np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None, :]
+        if self.group == "so":
+            q[:, :, 0] *= np.linalg.det(q)[:, None]
+        return np.asarray(q, dtype=np.float32)
+
+    def opened(self, data: Dataset, *, seed: int) -> Opened:
+        drawn = int(Seeded(seed).uniform((1,))[0] * 2**53)
+        return self._open(data.x, drawn, drawn)
+
+    def repeated(self, data: Dataset, times: int, *, seed: int) -> tuple[FloatArray, ...]:
+        drawn = int(Seeded(seed).uniform((1,))[0] * 2**53)
+        others = [derive_seed(seed, number) for number in range(times)]
+        return tuple(self._open(data.x, other if self.fresh else drawn, other).payload for other in others)
+
+    def answer(self, data: Dataset, *, seed: int | None = None) -> FloatArray:
+        (label,) = data.utility
+        return np.eye(len(data.schema.classes(label)), dtype=np.float32)[data.utility[label]]
+
+    def public_encoder(self) -> nn.Module:
+        return self.encoder_
+
+    def public_cloud(self) -> nn.Module:
+        return self.cloud_
+
+    def guarantee(self) -> Guarantee:
+        return empirical("A pipeline of the tests.")
+
+    def _modules(self) -> dict[str, Any]:
+        return {"encoder": self.encoder_}

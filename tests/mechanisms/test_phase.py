@@ -1,0 +1,311 @@
+"""``phase``: the round trip, keys that stay, decoys that cannot be told from the record, clear refusals."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from sfumato.core.dataset import Splits
+from sfumato.core.errors import DataError, UsageError
+from sfumato.core.randomness import Secure, Seeded
+from sfumato.core.runs import RunFolder
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.phase import Phase
+from sfumato.mechanisms.phasing.decoys import grouped_rows, neighbour_rows, random_tags, record_tags, secret_file
+from sfumato.mechanisms.phasing.device import Message
+from sfumato.mechanisms.phasing.keys import draw_keys, hide, turn
+
+
+@pytest.fixture
+def phase(fitted: dict[str, Mechanism]) -> Phase:
+    mechanism = fitted["phase"]
+    assert isinstance(mechanism, Phase)
+    return mechanism
+
+
+@pytest.mark.parametrize("d", [2, 3, 4])
+@pytest.mark.parametrize("reflections", [True, False])
+def test_keys_are_orthogonal_and_turn_the_right_way_round(d: int, reflections: bool) -> None:
+    keys = draw_keys(Secure(), 500, d, reflections=reflections).astype(np.float64)
+    assert np.allclose(keys @ keys.transpose(0, 2, 1), np.eye(d), atol=1e-6)
+    share = (np.linalg.det(keys) > 0).mean()
+    assert abs(share - 0.5) < 0.12 if reflections else share == 1.0
+
+
+@pytest.mark.parametrize("d", [2, 3, 4])
+def test_keys_favour_no_direction(d: int) -> None:
+    keys = draw_keys(Seeded(3), 20_000, d, reflections=True).astype(np.float64)
+    assert np.abs(keys.mean(axis=0)).max() < 0.03  # Haar: mean 0, second moment 1/d, in every entry
+    assert np.abs((keys**2).mean(axis=0) - 1 / d).max() < 0.02
+    assert np.abs((keys[:, 0, 0] * keys[:, 1, 1]).mean()) < 0.02  # SO(2) would give 1/2
+
+
+@settings(deadline=None)
+@given(st.integers(2, 5), st.integers(0, 40), st.integers(0, 1000))
+def test_every_message_holds_its_record_and_decoys_are_mutual_but_in_the_last_group(d: int, more: int, seed: int) -> None:
+    count = d + more
+    rows = grouped_rows(random_tags(count, Seeded(seed)), d)
+    assert (rows[:, 0] == np.arange(count)).all()
+    assert all(len(set(row)) == d for row in rows.tolist())
+    sets = [frozenset(row) for row in rows.tolist()]
+    whole = [members for members in sets if sets.count(members) == d]
+    assert len(whole) >= count - (2 * d - 1)
+    served = np.bincount(rows.ravel(), minlength=count)
+    assert (served == d).all()  # each record stands in exactly d messages
+
+
+@pytest.mark.parametrize(("count", "d"), [(3, 2), (5, 3), (4, 3), (7, 4)])
+def test_place_of_the_record_among_overlapping_messages_is_uniform(count: int, d: int) -> None:
+    """In the last, larger group the messages overlap on a circle; which of its d neighbours is the record must stay
+    uniform given the circle that everybody can see."""
+    places = np.zeros(d)
+    for seed in range(3000):
+        tags = random_tags(count, Seeded(seed))
+        circle = np.argsort(tags, kind="stable").tolist()
+        rows = grouped_rows(tags, d)
+        for start in range(count):
+            window = {circle[(start + step) % count] for step in range(d)}
+            record = next(n for n in range(count) if set(rows[n].tolist()) == window)
+            places[(circle.index(record) - start) % count] += 1 / (3000 * count)
+    assert np.abs(places - 1 / d).max() < 0.03
+
+
+@pytest.mark.parametrize("d", [2, 3, 4])
+def test_message_is_the_key_times_the_rows_and_their_order_leaves_no_trace_in_the_bits(d: int) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((1, d, 7)).astype(np.float32)
+    plain = np.repeat(rows, 4000, axis=0)
+    message, keys = hide(plain, Seeded(1), reflections=True)
+    assert np.allclose(keys @ plain, message, atol=1e-5)
+    recomputed = turn(plain, keys)  # in the order that has the record first
+    same = (recomputed == message).all(axis=(1, 2))  # bits tell the order of the sum, not the place of the record
+    assert same.mean() < 1.0 or d == 2
+    other = turn(plain[:, ::-1], np.ascontiguousarray(keys[:, :, ::-1]))
+    assert abs((other == message).all(axis=(1, 2)).mean() - same.mean()) < 0.05
+
+
+def test_decoys_are_a_secret_function_of_the_records(parity: Splits) -> None:
+    x = parity.victim.x[:50]
+    mine, again, theirs = (grouped_rows(record_tags(x, key * 32), 2) for key in (b"a", b"a", b"b"))
+    assert (mine == again).all()
+    assert (mine != theirs).any()
+    turned_round = grouped_rows(record_tags(x[::-1], b"a" * 32), 2)  # another order, the same company
+    assert {frozenset(row) for row in mine.tolist()} == {frozenset(49 - row for row in r) for r in turned_round.tolist()}
+
+
+def test_published_decoy_is_never_the_record_itself() -> None:
+    rows = neighbour_rows(random_tags(31, Seeded(0)), 4)
+    assert all(len(set(row)) == 4 for row in rows.tolist())
+
+
+def test_right_key_gives_the_answer_of_the_network_without_rotation(phase: Phase, parity: Splits) -> None:
+    few = parity.victim.take(slice(0, 60))
+    sent = phase.opened(few, seed=1)
+    still = np.tile(np.eye(2, dtype=np.float32), (60, 1, 1))
+    plain = type(sent)(turn(sent.payload, sent.key, back=True), still, sent.rows)
+    assert np.allclose(phase.read(sent), phase.read(plain), atol=1e-4, rtol=1e-4)
+
+
+def test_uniformly_drawn_wrong_key_is_worse_than_the_right_one(phase: Phase, parity: Splits) -> None:
+    sent = phase.opened(parity.victim, seed=1)
+    truth = parity.victim.utility["odd"]
+    right = (phase.read(sent).argmax(1) == truth).mean()
+    wrong = (phase.read(sent, draw_keys(Seeded(5), len(truth), 2, reflections=True)).argmax(1) == truth).mean()
+    assert wrong < right - 0.15
+
+
+def test_device_and_cloud_give_what_the_audit_measures(phase: Phase, parity: Splits) -> None:
+    few = parity.victim.take(slice(0, 40))
+    device, cloud = phase.device(), phase.cloud()
+    message, key = device.encrypt(few.x)
+    scores = device.decrypt(cloud(message), key)
+    assert scores.shape == (40, 2)
+    message, key = device.encrypt(few.x)
+    assert np.allclose(scores, device.decrypt(cloud(message), key), atol=1e-3)  # same decoys, other keys
+
+
+def test_two_messages_of_one_record_have_other_keys_and_the_same_rows(phase: Phase, parity: Splits) -> None:
+    device = phase.device()
+    (first, k1), (second, k2) = (device.encrypt(parity.victim.x[:10]) for _ in range(2))
+    assert (np.abs(k1.rotations - k2.rotations).reshape(10, -1).max(axis=1) > 1e-3).all()
+    assert not np.allclose(first.features, second.features)
+    plain = [turn(m.features, k.rotations, back=True) for m, k in ((first, k1), (second, k2))]
+    assert np.allclose(*plain, atol=1e-4)
+
+
+def test_single_record_goes_through_a_pool(phase: Phase, parity: Splits, tmp_path: Path) -> None:
+    device = phase.device(secret=tmp_path / "device.key", pool=parity.owner.x[:20])
+    message, key = device.encrypt(parity.victim.x[0])
+    assert message.features.shape[:2] == (1, 2)
+    assert device.decrypt(phase.cloud()(message), key).shape == (2,)
+
+
+def test_pool_gives_a_record_its_decoys_again_and_no_decoy_twice(phase: Phase, parity: Splits, tmp_path: Path) -> None:
+    def sent(x: np.ndarray) -> np.ndarray:
+        device = phase.device(secret=tmp_path / "device.key", pool=parity.owner.x[:6])  # a restart each time
+        message, key = device.encrypt(x)
+        return turn(message.features, key.rotations, back=True)[:, 1]
+
+    first = sent(parity.victim.x[:3])
+    assert np.allclose(first, sent(parity.victim.x[:3]), atol=1e-4)
+    second = sent(parity.victim.x[3:6])
+    assert not any(np.allclose(a, b, atol=1e-4) for a in first for b in second)
+    with pytest.raises(UsageError, match="the pool of decoys is used up"):
+        sent(parity.victim.x[6:7])
+
+
+def test_no_key_is_in_release_run_folder_or_log(
+    phase: Phase, parity: Splits, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[np.ndarray] = []
+
+    def watched(*args: object, **options: object) -> np.ndarray:
+        drawn.append(draw_keys(*args, **options))  # type: ignore[arg-type]
+        return drawn[-1]
+
+    monkeypatch.setattr("sfumato.mechanisms.phasing.keys.draw_keys", watched)
+    run = RunFolder.create(tmp_path / "run", {"run": {"mechanism": "phase"}})
+    fresh = Phase(epochs=1).fit(parity.owner.take(slice(None, None, 4)), run=run)
+    secret = tmp_path / "elsewhere.key"
+    monkeypatch.setenv("SFUMATO_DEVICE_SECRET", str(secret))
+    release = fresh.release(parity.victim.take(slice(0, 20)))
+    message, key = fresh.device().encrypt(parity.victim.x[:20])
+    assert len(drawn) == 2
+    said = capfd.readouterr()
+    everything = [file.read_bytes() for file in (tmp_path / "run").rglob("*") if file.is_file()]
+    everything += [release.payload.tobytes(), message.features.tobytes(), message.name.encode()]
+    everything += [said.out.encode(), said.err.encode(), repr(key).encode(), repr(message.name).encode()]
+    for keys in drawn:
+        for rotation in keys:
+            assert not any(rotation.tobytes() in place for place in everything)
+            assert not any(rotation[:, 0].tobytes() in place for place in everything)
+            assert not any(str(rotation[0, 0]).encode() in place for place in everything[-4:])
+    assert not any(secret.read_bytes() in place for place in everything)
+    assert secret.stat().st_mode & 0o077 == 0
+
+
+def test_key_cannot_be_pickled_or_copied(phase: Phase, parity: Splits) -> None:
+    _, key = phase.device().encrypt(parity.victim.x[:4])
+    for leak in (pickle.dumps, copy.copy):
+        with pytest.raises(UsageError, match="never leaves the device"):
+            leak(key)
+
+
+def test_key_of_another_message_is_refused(phase: Phase, parity: Splits) -> None:
+    device, cloud = phase.device(), phase.cloud()
+    message, _ = device.encrypt(parity.victim.x[:4])
+    _, key = device.encrypt(parity.victim.x[:4])
+    with pytest.raises(UsageError, match="this key belongs to another message"):
+        device.decrypt(cloud(message), key)
+
+
+def test_bad_message_is_refused_with_the_reason(phase: Phase, parity: Splits) -> None:
+    device, cloud = phase.device(), phase.cloud()
+    message, key = device.encrypt(parity.victim.x[:4])
+    features = message.features.copy()
+    features[2, 0, 0] = np.nan
+    with pytest.raises(DataError, match="record 2 of the message holds NaN"):
+        cloud(Message(features, message.name))
+    with pytest.raises(DataError, match=r"2 components on axis 1, this one has shape \(4, 3, 16"):
+        cloud(Message(np.concatenate([features, features[:, :1]], axis=1), message.name))
+    with pytest.raises(DataError, match=r"the cloud was built for \(16, 14, 14\)"):
+        cloud(Message(message.features[..., :7], message.name))
+    with pytest.raises(DataError, match="holds 3 records and the key 4"):
+        device.decrypt(Message(message.features[:3], message.name), key)
+
+
+def test_lone_record_cannot_hide(phase: Phase, parity: Splits) -> None:
+    with pytest.raises(UsageError, match="cannot hide among themselves at d = 2"):
+        phase.transform(parity.victim.x[:1])
+    with pytest.raises(UsageError, match="give the device a pool of decoys"):
+        phase.device().encrypt(parity.victim.x[0])
+
+
+def test_secret_of_the_wrong_size_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(b"short")
+    with pytest.raises(DataError, match="holds 5 bytes"):
+        secret_file(tmp_path / "key")
+
+
+def test_guarantee_is_one_in_d_and_the_published_variant_has_none(phase: Phase) -> None:
+    promised = phase.guarantee()
+    assert (promised.kind, promised.anonymity) == ("anonymity", 0.5)
+    assert any("stay on the device" in condition for condition in promised.conditions)
+    assert Phase(variant="published").guarantee().kind == "empirical"
+
+
+def own_network() -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3, stride=2, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(8, 16, 3, padding=1),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(16 * 49, 32),
+        nn.ReLU(),
+        nn.Linear(32, 2),
+    )
+
+
+def test_own_network_is_split_at_named_modules_saved_and_loaded(parity: Splits, tmp_path: Path) -> None:
+    fitted = Phase(own_network(), encrypt_to="1", decrypt_from="9", d=3, epochs=2).fit(parity.owner)
+    fitted.save(tmp_path)
+    again = Phase.load(tmp_path, model=own_network())
+    assert (again.answer(parity.victim, seed=2) == fitted.answer(parity.victim, seed=2)).all()
+    with pytest.raises(UsageError, match=r"Phase.load\(folder, model=…\)"):
+        Phase.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"model": "lenett"}, "did you mean 'lenet'"),
+        ({"variant": "publised"}, "did you mean 'published'"),
+        ({"encrypt_to": "conv1"}, "give encrypt_to and decrypt_from together"),
+        ({"model": own_network()}, "name the modules of your network to split at"),
+        ({"model": own_network(), "encrypt_to": "1", "decrypt_from": "99"}, "'99'"),
+        ({"model": own_network(), "encrypt_to": "7", "decrypt_from": "3"}, "before"),
+        ({"d": 1}, "d must lie in"),
+        ({"d": 16, "batch": 16}, "less than two groups"),
+        ({"lam": 1.5}, "lam must lie in"),
+    ],
+)
+def test_wrong_parameters_are_refused(params: dict[str, object], message: str, parity: Splits) -> None:
+    with pytest.raises(UsageError, match=message):
+        Phase(**params).fit(parity.owner)  # type: ignore[arg-type]
+
+
+def test_layers_that_cannot_turn_are_all_named_with_a_remedy(parity: Splits) -> None:
+    bad = nn.Sequential(
+        nn.Conv2d(1, 8, 3, stride=2, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(8, 8, 3),
+        nn.GELU(),
+        nn.GroupNorm(2, 8),
+        nn.Flatten(),
+        nn.Linear(8 * 144, 2),
+    )
+    with pytest.raises(UsageError) as refused:
+        Phase(bad, encrypt_to="1", decrypt_from="6").fit(parity.owner)
+    assert "GELU" in str(refused.value) and "GroupNorm" in str(refused.value) and "BatchNorm" in str(refused.value)
+
+
+def test_published_variant_trains_its_critic_within_the_clip(parity: Splits) -> None:
+    fitted = Phase(variant="published", keyed=False, epochs=1).fit(parity.owner)
+    assert fitted.critic_ is not None
+    assert max(float(weight.detach().abs().max()) for weight in fitted.critic_.parameters()) <= 0.01 + 1e-9
+
+
+def test_narrow_generator_makes_a_smaller_message(parity: Splits) -> None:
+    fitted = Phase(channels=4, lam=0.5, epochs=1).fit(parity.owner.take(slice(None, None, 2)))
+    assert fitted.transform(parity.victim.x[:6], seed=0).shape == (6, 2, 4, 14, 14)
+    assert fitted.inverter_ is not None

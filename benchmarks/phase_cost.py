@@ -17,6 +17,7 @@ from sfumato.nets.phase import (
     NETWORKS,
     Each,
     PhaseActivation,
+    PhaseActivationPool,
     PhaseMaxPool,
     PhaseNorm,
     PhaseNormActivation,
@@ -24,13 +25,13 @@ from sfumato.nets.phase import (
     to_phase,
 )
 
-BATCH, ROUNDS = 128, 15
+BATCH, ROUNDS = 128, 9
 FORWARD, TRAINING, FASTER = 2.1, 2.2, 1.6
 RECORDS = {"resnet20-alpha": (3, 32, 32), "lenet": (1, 28, 28)}
 
 
 def run() -> dict[str, Any]:
-    """Ratios of medians of interleaved rounds, with one thread and with two."""
+    """Medians of the ratios in interleaved rounds, with one thread and with two."""
     before = torch.get_num_threads()
     measured = {}
     for threads in (1, 2):
@@ -60,21 +61,29 @@ def _compare(name: str) -> dict[str, float]:
     real = channels_last(parts.middle)
     phase = channels_last(to_phase(parts.middle))
     other = torch.randn_like(features)
-    pair = torch.cat([features, other]).view(2, *features.shape).transpose(0, 1).clone()  # (B, 2, C, …)
+    pair = torch.stack([features, other], 1)  # (B, 2, C, …)
     networks = {
         "real": (real, features),
         "phase": (phase, _components_first(pair)),
+        "real, twice": (copy.deepcopy(real), torch.cat([features, other])),  # what twice the data costs by itself
         "complex": (_complex(phase), torch.complex(features, other).unsqueeze(1)),
     }
     forward, training = _rounds(networks, _forward), _rounds(networks, _training_step)
     return {
-        "forward over real": round(forward["phase"] / forward["real"], 2),
-        "training over real": round(training["phase"] / training["real"], 2),
-        "complex forward over ours": round(forward["complex"] / forward["phase"], 2),
-        "complex training over ours": round(training["complex"] / training["phase"], 2),
-        "forward ms": round(1e3 * forward["phase"], 1),
-        "training ms": round(1e3 * training["phase"], 1),
+        "forward over real": _ratio(forward, "phase", "real"),
+        "training over real": _ratio(training, "phase", "real"),
+        "complex forward over ours": _ratio(forward, "complex", "phase"),
+        "complex training over ours": _ratio(training, "complex", "phase"),
+        "real, twice the batch, over real, forward": _ratio(forward, "real, twice", "real"),
+        "real, twice the batch, over real, training": _ratio(training, "real, twice", "real"),
+        "forward ms": round(1e3 * statistics.median(forward["phase"]), 1),
+        "training ms": round(1e3 * statistics.median(training["phase"]), 1),
     }
+
+
+def _ratio(seconds: dict[str, list[float]], one: str, other: str) -> float:
+    """The median of the rounds' ratios: neighbours in time see the same load."""
+    return round(statistics.median(a / b for a, b in zip(seconds[one], seconds[other], strict=True)), 2)
 
 
 def _components_first(pair: Tensor) -> Tensor:
@@ -85,7 +94,7 @@ def _components_first(pair: Tensor) -> Tensor:
 
 def _rounds(
     networks: dict[str, tuple[nn.Module, Tensor]], work: Callable[[nn.Module, Tensor], None]
-) -> dict[str, float]:
+) -> dict[str, list[float]]:
     seconds: dict[str, list[float]] = {name: [] for name in networks}
     for turn in range(ROUNDS + 2):  # interleaved: the machine is shared
         for name, (network, x) in networks.items():
@@ -93,7 +102,7 @@ def _rounds(
             work(network, x)
             if turn >= 2:
                 seconds[name].append(time.perf_counter() - started)
-    return {name: statistics.median(times) for name, times in seconds.items()}
+    return seconds
 
 
 def _forward(network: nn.Module, x: Tensor) -> None:
@@ -166,9 +175,14 @@ class _ComplexLayer(nn.Module):
 
 def _complex(phase: nn.Module) -> nn.Module:
     twin = copy.deepcopy(phase)
-    for name, layer in list(twin.named_modules()):
+    layers = dict(twin.named_modules())
+    for name, layer in layers.items():
+        if isinstance(layers.get(name.rpartition(".")[0]), PhaseActivationPool):
+            continue
         if isinstance(layer, Each):
             twin.set_submodule(name, _ComplexEach(layer.module))
+        elif isinstance(layer, PhaseActivationPool):
+            twin.set_submodule(name, nn.Sequential(_ComplexLayer(layer.activation), _ComplexLayer(layer.pool)))
         elif isinstance(layer, (PhaseNorm, PhaseActivation, PhaseMaxPool)):
             twin.set_submodule(name, _ComplexLayer(layer))
     return twin

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from sfumato.nets.phase import (
     Each,
     PhaseActivation,
+    PhaseActivationPool,
     PhaseDropout,
     PhaseMaxPool,
     PhaseNorm,
@@ -52,6 +53,7 @@ LAYERS: dict[str, tuple[tuple[int, ...], Callable[[], nn.Module]]] = {
     "max": (PICTURE, lambda: PhaseMaxPool(nn.MaxPool2d(2))),
     "max, all settings": (PICTURE, lambda: PhaseMaxPool(nn.MaxPool2d((3, 2), 2, (1, 0), (2, 1), ceil_mode=True))),
     "max1d": (SIGNAL, lambda: PhaseMaxPool(nn.MaxPool1d(3, 2, padding=1))),
+    "δ and max": (PICTURE, lambda: PhaseActivationPool(PhaseActivation(4, c=None), PhaseMaxPool(nn.MaxPool2d(2)))),
     "dropout": (PICTURE, lambda: PhaseDropout(0.4)),
     "dropout of channels": (PICTURE, lambda: PhaseDropout(0.4, channels=True)),
 }
@@ -139,7 +141,7 @@ def test_dropout_gives_the_components_of_a_unit_one_mask() -> None:
     torch.manual_seed(0)
     x = torch.ones(8, 3, 5, 6, 6)
     units = PhaseDropout(0.25)(x)
-    assert torch.equal(units[:, 0], units[:, 2]) and set(units.unique().tolist()) == {0.0, pytest.approx(4 / 3)}
+    assert torch.equal(units[:, 0], units[:, 2]) and units.unique().tolist() == pytest.approx([0.0, 4 / 3])
     channels = PhaseDropout(0.25, channels=True)(x)
     assert torch.equal(channels, channels[:, :1, :, :1, :1].expand_as(x))
     assert torch.equal(PhaseDropout(0.25).eval()(x), x) and not PhaseDropout(1.0)(x).any()
@@ -190,6 +192,20 @@ def test_norm_and_delta_in_one_are_the_two_in_a_row() -> None:
         gradients = [torch.autograd.grad((y * weight).sum(), x)[0] for y in (ours, expected)]
         assert torch.allclose(*gradients, atol=1e-5)
     assert torch.allclose(one.mean_square, two[0].mean_square)
+
+
+@pytest.mark.parametrize("c", [None, 0.9])
+def test_delta_and_pool_in_one_are_the_two_in_a_row(c: float | None) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(5, 2, 4, 6, 6, requires_grad=True)
+    one = PhaseActivationPool(PhaseActivation(4, c), PhaseMaxPool(nn.MaxPool2d(2)))
+    two = nn.Sequential(PhaseActivation(4, c), PhaseMaxPool(nn.MaxPool2d(2)))
+    for mode in (True, False):
+        ours, expected = one.train(mode)(x), two.train(mode)(x)
+        assert torch.allclose(ours, expected, atol=1e-6)
+        weight = torch.randn_like(ours)
+        gradients = [torch.autograd.grad((y * weight).sum(), x)[0] for y in (ours, expected)]
+        assert torch.allclose(*gradients, atol=1e-5)
 
 
 def test_channels_last_memory_stays_channels_last() -> None:

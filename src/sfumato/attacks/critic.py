@@ -32,12 +32,13 @@ _AT_ONCE = 30_000_000
 class Critic(nn.Module):
     """feature → one number, higher for the feature of a record: a convolution and a linear layer, as in §4.1.
 
-    The convolution comes first and has no bias, so that a message's rows pass it once for all directions.
+    The convolution comes first and has no bias, so that a message's rows pass it once for all directions. Beside it
+    stands what is known of directions themselves: nothing where keys are uniform, all where they are the identity.
     """
 
     scale: Tensor
 
-    def __init__(self, row: tuple[int, ...], width: int, scale: Tensor) -> None:
+    def __init__(self, row: tuple[int, ...], d: int, width: int, scale: Tensor) -> None:
         super().__init__()
         self.register_buffer("scale", scale)
         if len(row) == 1:
@@ -49,6 +50,7 @@ class Critic(nn.Module):
             self.norm = norm(width)
         size = self.mix(torch.zeros(1, *row)).numel()
         self.head = nn.Sequential(self.norm, nn.ReLU(), nn.Flatten(), nn.Linear(size, 1), nn.Flatten(0))
+        self.prior = nn.Sequential(nn.Linear(d, 16), nn.ReLU(), nn.Linear(16, 1), nn.Flatten(-2))
 
     def forward(self, features: Tensor) -> Tensor:  # (B, …) → (B,)
         return self.head(self.mix(features / self.scale))  # type: ignore[no-any-return]
@@ -57,7 +59,7 @@ class Critic(nn.Module):
         """D'(uᵀX) for k directions of each message, (B, d, …) and (B, k, d) → (B, k)."""
         mixed = self.mix(messages.flatten(0, 1) / self.scale).unflatten(0, messages.shape[:2])
         turned = (directions @ mixed.flatten(2)).view(-1, *mixed.shape[2:])
-        return self.head(turned).view(directions.shape[:2])  # type: ignore[no-any-return]
+        return self.head(turned).view(directions.shape[:2]) + self.prior(directions)  # type: ignore[no-any-return]
 
 
 class InverseCritic(ReconstructionAttack):
@@ -94,8 +96,8 @@ class InverseCritic(ReconstructionAttack):
         return forward_in_batches(self.train(knowledge), features).numpy()
 
     def train(self, knowledge: Knowledge) -> Critic:
-        """D', also for the attacks that build on it; what it learns from does not depend on the keys."""
-        return self._trained.get((knowledge.encoder, knowledge.auxiliary), lambda: self._train(knowledge))
+        """D', also for the attacks that build on it."""
+        return self._trained.get((knowledge.own_device, knowledge.auxiliary), lambda: self._train(knowledge))
 
     def _train(self, knowledge: Knowledge) -> Critic:
         seed = derive_seed(knowledge.seed, self.name)
@@ -105,7 +107,7 @@ class InverseCritic(ReconstructionAttack):
         messages, keys = as_tensor(opened.payload), as_tensor(opened.key)
         torch.manual_seed(seed)
         scale = along(messages[:512], keys[:512, :, 0]).std().clamp_min(1e-12)
-        critic = Critic(tuple(messages.shape[2:]), self.width, scale)
+        critic = Critic(tuple(messages.shape[2:]), messages.shape[1], self.width, scale)
         optimiser = torch.optim.Adam(critic.parameters())
         in_epoch = len(messages) // 128 + 1
         epochs = max(self.epochs, math.ceil(self.fewest_steps / in_epoch))
@@ -131,9 +133,8 @@ def _logistic(critic: Critic, messages: Tensor, keys: Tensor) -> Tensor:
     d = keys.shape[1]
     decoy = torch.randint(1, d, (len(keys),))
     wrong = F.normalize(torch.randn(len(keys), d), dim=1)
-    real = along(messages, keys[:, :, 0])
-    fakes = [along(messages, wrong), along(messages, keys[torch.arange(len(keys)), :, decoy])]
-    scores = critic(torch.cat([real, *fakes]))
+    directions = [keys[:, :, 0], wrong, keys[torch.arange(len(keys)), :, decoy]]  # one true, two false
+    scores = critic(torch.cat([along(messages, each) for each in directions])) + critic.prior(torch.cat(directions))
     likes, dislikes = scores[: len(keys)], scores[len(keys) :]
     return F.softplus(-likes).mean() + F.softplus(dislikes).mean()
 

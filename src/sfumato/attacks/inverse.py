@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from sfumato.attacks.base import ReconstructionAttack
-from sfumato.attacks.training import Constant, Memo, Pair, Schedule, affordable, fit_decoder, held_out
+from sfumato.attacks.training import Constant, Memo, Schedule, affordable, drawn, fit_decoder, held_out
 from sfumato.core.dataset import FloatArray
 from sfumato.core.knowledge import Knowledge
 from sfumato.core.randomness import derive_seed
@@ -79,24 +79,17 @@ class InverseNetwork(ReconstructionAttack):
         assert query is not None  # obstacle() has seen to it
         seed = derive_seed(knowledge.seed, self.name)
         val, fit = held_out(knowledge.auxiliary, seed, most=self._most(knowledge))
-        payload, held = as_tensor(query(fit)), (as_tensor(query(val)), as_tensor(val.x))
         target = as_tensor(fit.x)
-
-        def renew(epoch: int) -> Pair:
-            nonlocal payload
-            if epoch % self.renew_every == 0:
-                payload = as_tensor(query(fit))
-            return payload, target
-
+        draw = drawn(lambda: (as_tensor(query(fit)), target), every=self.renew_every if knowledge.randomised else 0)
+        held = as_tensor(query(val)), as_tensor(val.x)
         torch.manual_seed(seed)
-        network = channels_last(self._network(knowledge, payload))
+        network = channels_last(self._network(knowledge, draw(0)[0][:512]))
         return fit_decoder(
             network,
-            (payload, target),
+            draw,
             held,
             schedule=Schedule(self.epochs, self.batch, self.rate, self.fewest_steps),
             seed=seed,
-            renew=renew if knowledge.randomised else None,
             otherwise=Constant(target.mean(0)),
         )
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from sfumato.attacks.base import Attack, Guess, Measured, measure_reconstruction
 from sfumato.attacks.rotation import Frame, device_missing, most_records, own_device
-from sfumato.attacks.training import Constant, Memo, Pair, Schedule, fit_decoder, held_out
+from sfumato.attacks.training import Constant, Memo, Pair, Schedule, drawn, fit_decoder, held_out
 from sfumato.core import metrics
 from sfumato.core.dataset import Dataset, FloatArray
 from sfumato.core.knowledge import Knowledge, Truth
@@ -73,25 +73,18 @@ class ListDecoder(Attack):
     def _train(self, knowledge: Knowledge) -> nn.Module:
         seed = derive_seed(knowledge.seed, self.name)
         val, fit = held_out(knowledge.auxiliary, seed, most=most_records(knowledge, self.records))
-        messages, target = _pairs(knowledge, fit)
-
-        def renew(epoch: int) -> Pair:
-            nonlocal messages, target
-            if epoch % 2 == 0:
-                messages, target = _pairs(knowledge, fit)
-            return messages, target
-
-        d, *row = messages.shape[1:]
+        draw = drawn(lambda: _pairs(knowledge, fit), every=2)
+        sample = draw(0)[0][:512]
+        d, *row = sample.shape[1:]
         record = knowledge.auxiliary.schema.shape
         torch.manual_seed(seed)
         decoder = channels_last(map_decoder((d + 1, *row), record, self.width, outputs=d))
         return fit_decoder(
-            nn.Sequential(Frame(messages), decoder),
-            (messages, target),
+            nn.Sequential(Frame(sample), decoder),
+            draw,
             _pairs(knowledge, val),
             schedule=Schedule(epochs=self.epochs, fewest_steps=self.fewest_steps),
             seed=seed,
-            renew=renew if knowledge.randomised else None,
             loss=in_any_order,
             judge=_best_of_list,
             otherwise=Constant(as_tensor(self.centres(knowledge, d))),

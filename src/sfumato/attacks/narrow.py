@@ -11,12 +11,12 @@ from sfumato.core.dataset import FloatArray
 
 VERY_WIDE = 4096
 """Numbers in a payload from which on components are learnt from a part of the records."""
-_LEARNT_FROM = 2000
+_LEARNT_FROM = 1000
 _AT_ONCE = 512
 
 
 class Narrowed(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Standardised columns in their leading principal components, learnt from at most 2,000 rows, in float32."""
+    """Standardised columns in their leading principal components, learnt from at most 1,000 rows, in float32."""
 
     def __init__(self, *, components: int = 64, seed: int = 0) -> None:
         self.components = components

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from sfumato.attacks.rotation import features_of
-from sfumato.attacks.training import Constant, Memo, Schedule, affordable, fit_decoder, held_out
+from sfumato.attacks.training import Constant, Memo, Schedule, affordable, drawn, fit_decoder, held_out
 from sfumato.core.dataset import FloatArray
 from sfumato.core.knowledge import Knowledge
 from sfumato.core.randomness import derive_seed
@@ -52,7 +52,7 @@ class PlainDecoder:
         decoder = channels_last(map_decoder(row, record, self.width))
         return fit_decoder(
             nn.Sequential(_OneSide(sample.mean(0)), decoder) if self.unit else decoder,
-            (features_of(knowledge, fit.x), target),
+            drawn(lambda: (features_of(knowledge, fit.x), target), every=0),
             (features_of(knowledge, val.x), as_tensor(val.x)),
             schedule=Schedule(epochs=self.epochs, fewest_steps=self.fewest_steps),
             seed=seed,

@@ -22,6 +22,10 @@ _WIDEST: dict[Kind, int] = {"linear": 1024, "elu": 1024, "mlp": 1024, "trees": 6
 """So many principal components are read of a wider payload: more cost time and, for neighbours, accuracy."""
 
 
+_OF_VERY_WIDE = 512
+"""And not more than so many of one so wide that they are learnt from a thousand records."""
+
+
 class AttributeProbe(AttributeAttack):
     """Predicts ``label`` from the payload; of all kinds the best one counts.
 
@@ -62,7 +66,7 @@ def fit_probe(kind: Kind, features: FloatArray, labels: IntArray, seed: int) -> 
     steps: list[Any] = [StandardScaler()]
     components = min(_WIDEST[kind], len(features))
     if features.shape[1] > VERY_WIDE:
-        steps = [Narrowed(components=components, seed=seed)]
+        steps = [Narrowed(components=min(components, _OF_VERY_WIDE), seed=seed)]
     elif features.shape[1] > _WIDEST[kind]:
         steps.append(PCA(components, svd_solver="randomized", random_state=seed))
     return make_pipeline(*steps, _ESTIMATORS[kind](labels, seed)).fit(features, labels)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from sfumato.attacks.base import ReconstructionAttack
 from sfumato.attacks.inverse import InverseNetwork
-from sfumato.attacks.rotation import MOST_RECORDS, Frame, device_missing, most_records
+from sfumato.attacks.rotation import Frame, device_missing, most_records
 from sfumato.core.dataset import FloatArray
 from sfumato.core.knowledge import Knowledge
 from sfumato.core.release import Release
@@ -32,7 +32,7 @@ class InverseFrame(InverseNetwork):
         rate: float = 4e-3,
         width: int = 32,
         fewest_steps: int = 500,
-        records: int = MOST_RECORDS,
+        records: int = 15_000,
     ) -> None:
         super().__init__(epochs=epochs, batch=batch, rate=rate, width=width, fewest_steps=fewest_steps)
         self.records = records

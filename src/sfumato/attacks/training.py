@@ -18,6 +18,7 @@ from sfumato.nets.loop import forward_in_batches, minibatches
 
 Pair = tuple[Tensor, Tensor]
 """What the decoder is given, and what it is to give."""
+Draw = Callable[[int], Pair]
 Loss = Callable[[Tensor, Tensor], Tensor]
 T = TypeVar("T")
 
@@ -74,24 +75,37 @@ def affordable(most: int, numbers: int) -> int:
     return max(2, min(most, MOST_NUMBERS // max(1, numbers)))
 
 
+def drawn(query: Callable[[], Pair], *, every: int) -> Draw:
+    """Pairs that are queried anew every so many epochs; 0: never."""
+    pair = query()
+
+    def draw(epoch: int) -> Pair:
+        nonlocal pair
+        if epoch > 0 and every and epoch % every == 0:
+            del pair
+            pair = query()
+        return pair
+
+    return draw
+
+
 def fit_decoder(
     network: nn.Module,
-    fit: Pair,
+    draw: Draw,
     held: Pair,
     *,
     schedule: Schedule,
     seed: int,
-    renew: Callable[[int], Pair] | None = None,
     loss: Loss = F.mse_loss,
     judge: Loss | None = None,
     otherwise: nn.Module | None = None,
 ) -> nn.Module:
     """The network with the weights of the epoch that is best on ``held``, or ``otherwise`` if that is better still.
 
-    ``renew(epoch)`` gives the pairs of a later epoch. Epochs are judged by ``judge``, which is the loss unless given.
+    ``draw(epoch)`` gives what an epoch learns from. Epochs are judged by ``judge``, which is the loss unless given.
     """
     judge = judge or loss
-    inputs, target = fit
+    inputs, target = draw(0)
     in_epoch = len(target) // schedule.batch + 1
     epochs = max(schedule.epochs, math.ceil(schedule.fewest_steps / in_epoch))
     optimiser = torch.optim.Adam(network.parameters())
@@ -101,8 +115,9 @@ def fit_decoder(
     if best == 0.0:
         return network  # the payload is the record: there is nothing to learn
     for epoch in range(epochs):
-        if epoch > 0 and renew is not None:
-            inputs, target = renew(epoch)
+        if epoch > 0:
+            del inputs, target  # before there are others: they may fill half of the memory
+            inputs, target = draw(epoch)
         network.train()
         for rows in minibatches(len(target), schedule.batch, derive_seed(seed, epoch)):
             optimiser.zero_grad()

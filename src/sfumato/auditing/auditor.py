@@ -15,6 +15,7 @@ from sfumato.auditing.geometry import picture
 from sfumato.auditing.information import information_scores
 from sfumato.auditing.keyed import Keyed
 from sfumato.auditing.utility import FRESH, fresh_scores, own_scores
+from sfumato.auditing.wrong_key import wrong_key
 from sfumato.core import metrics
 from sfumato.core.dataset import Dataset, FloatArray, IntArray, Splits
 from sfumato.core.guarantee import Guarantee
@@ -36,6 +37,7 @@ class Audit:
 
     ``confusion`` holds, for each private label, what the worst attribute attack took for what: its name, the classes,
     and a matrix with the truth in rows and the guess in columns. ``information`` is an estimate and ranks nothing.
+    ``wrong_key`` is the accuracy that other keys than the right one give, {} for a mechanism without keys.
     """
 
     mechanism: str
@@ -46,6 +48,7 @@ class Audit:
     skipped: tuple[tuple[str, str], ...]
     confusion: dict[str, dict[str, Any]]
     information: tuple[Score, ...]
+    wrong_key: dict[str, Any]
     gallery: dict[str, FloatArray] = field(repr=False)
     features: dict[str, Any] = field(repr=False)
 
@@ -70,6 +73,7 @@ class Audit:
             "skipped": [{"attack": attack, "reason": reason} for attack, reason in self.skipped],
             "confusion": self.confusion,
             "information": [score.to_json() for score in self.information],
+            "wrong_key": self.wrong_key,
         }
 
 
@@ -119,6 +123,8 @@ def audit(
         scores += outcome.scores
         if attack.threat == "reconstruction":
             gallery[f"recon/{attack.name}"] = outcome.guess[scene.shown_in(attack)]
+        if attack.threat == "list-reconstruction":
+            gallery[f"recon-list/{attack.name}"] = outcome.guess[scene.shown]
         if isinstance(attack, AttributeAttack) and attack.threat == "attribute":
             codes = splits.victim.label(attack.label)
             matrices[attack.name, attack.label] = metrics.confusion(codes, outcome.guess)
@@ -131,6 +137,7 @@ def audit(
         skipped=tuple(skipped),
         confusion=_worst_confusion(scores, matrices, splits),
         information=tuple(information_scores(scene.release.payload, splits.victim, seed)),
+        wrong_key=wrong_key(mechanism, splits.victim, derive_seed(seed, "victims")),
         gallery=gallery,
         features=features,
     )

@@ -155,7 +155,7 @@ class Phase(PlayedMechanism):
             )
         rows = self._rows(x, randomness, secret)
         features = forward_in_batches(self.encoder_, as_tensor(x)).numpy()
-        payload, keys = hide(features[rows], randomness, reflections=self.variant == "exchangeable")
+        payload, keys = hide(features, rows, randomness, reflections=self.variant == "exchangeable")
         return Opened(payload, keys, rows)
 
     def _rows(self, x: FloatArray, randomness: Randomness, secret: bytes = b"") -> IntArray:

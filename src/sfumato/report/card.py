@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 from sfumato.report.page import again
-from sfumato.report.runs import Run
-from sfumato.report.verdict import threat_sentences, trust_warnings
+from sfumato.report.runs import Run, in_order
+from sfumato.report.verdict import threat_paragraphs, trust_warnings
 from sfumato.report.words import (
-    KINDS,
     count,
     direction,
     epsilon_line,
     interval,
+    kind_line,
     measured,
     metric_name,
     number,
@@ -28,12 +28,11 @@ def card(run: Run) -> str:
     lines = [
         f"# {_md(run.mechanism)} on {_md(run.data)}",
         "",
-        f"A release of {_md(run.data)} by the mechanism `{_code(run.mechanism)}`{audited}. Others may use it for "
-        f"{_md(', '.join(run.labels)) or 'no stated label'}.",
+        f"A release of {_md(run.data)} by the mechanism `{_code(run.mechanism)}`{audited}. {_served(run)}",
         "",
         "## Guarantee",
         "",
-        f"**{KINDS[run.guarantee.kind]}.** {_md(run.guarantee.statement)}",
+        f"**{_md(kind_line(run.guarantee))}.** {_md(run.guarantee.statement)}",
         "",
         _md(epsilon_line(run.guarantee)),
         *([""] if run.guarantee.conditions else []),
@@ -48,17 +47,18 @@ def card(run: Run) -> str:
         "|---|---|---|---:|---:|---:|---:|---:|",
     ]
     served = [("Utility", use), *((f"Utility ({label})", run.reads(label)) for label in run.labels[1:])]
-    for name, score in [*served, *((threat_name(k), s) for k, s in sorted(run.worst.items()))]:
+    for name, score in [*served, *((threat_name(k), run.worst[k]) for k in in_order(run.worst))]:
         if score is not None:
             useful = score.threat == "utility"
-            metric = score.metric if useful else f"{metric_name(score.metric)} ({direction(score)})"
+            metric = score.metric if useful else f"{metric_name(score.metric, score.threat)} ({direction(score)})"
             figures = [number(score.value, score.metric)]
             figures += [reference(v, score.metric) for v in (score.baseline, score.control)]
             cells = [name, score.attack, metric, figures[0], interval(score), figures[1], figures[2], f"{score.n:,}"]
             lines.append(f"| {' | '.join(_md(cell) for cell in cells)} |")
     lines.append("")
-    for key in sorted(run.worst):
-        lines += [_md(" ".join(threat_sentences(run, key))), ""]
+    for paragraph in threat_paragraphs(run, in_order(run.worst)):
+        lines += [_md(paragraph), ""]
+    lines += _keys(run)
     lines += _information(run)
     lines += [f"**Warning.** {_md(text)}\n" for text in trust_warnings([run])]
     lines += [
@@ -72,6 +72,32 @@ def card(run: Run) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _served(run: Run) -> str:
+    labels = _md(", ".join(run.labels)) or "no stated label"
+    if run.rotated:
+        return f"The answer serves {labels}, and only the device that holds the key can read it."
+    return f"Others may use it for {labels}."
+
+
+def _keys(run: Run) -> list[str]:
+    """What a key is worth."""
+    found = run.wrong_key
+    if found is None:
+        return []
+    right, drawn = (
+        f"{number(r.accuracy, 'accuracy')} [{', '.join(number(end, 'accuracy', unit=False) for end in r.ci)}]"
+        for r in (found.curve[0], found.uniform)
+    )
+    chance = number(found.chance, "accuracy")
+    return [
+        _md(
+            f"The answer is right in {right} with the right key, in {drawn} with a key drawn uniformly; majority "
+            f"guess {chance}."
+        ),
+        "",
+    ]
 
 
 def _information(run: Run) -> list[str]:

@@ -16,7 +16,7 @@ from sfumato.core.guarantee import Guarantee
 from sfumato.core.runs import read_json
 from sfumato.core.schema import Schema
 from sfumato.core.score import Score
-from sfumato.report.runs import Colouring, Confusion, Features, Gallery, Group, Run
+from sfumato.report.runs import Colouring, Confusion, Features, Gallery, Group, Reading, Run, WrongKey
 from sfumato.report.words import parameter_name
 
 MAX_RUNS = 60
@@ -26,7 +26,8 @@ MAX_GALLERY_BYTES = 256 * 2**20
 
 # The order in which methods are listed: the undefended one, the baselines, then the mechanisms.
 _ORDER = (
-    "none", "vae", "noisy", "gaussian", "dnn", "dnn-resized", "vfae", "lmifr", "fedavg", "dp-fedavg", "filter-linear",
+    "none", "vae", "noisy", "gaussian", "dnn", "dnn-resized", "split", "split-extra", "split-noisy", "vfae", "lmifr",
+    "fedavg", "dp-fedavg", "filter-linear",
 )  # fmt: skip
 
 
@@ -73,6 +74,7 @@ def read_run(path: Path, name: str | None = None) -> Run:
             worst={str(key): _score(s) for key, s in scores["worst"].items()},
             confusion={str(label): _confusion(value) for label, value in scores.get("confusion", {}).items()},
             information=tuple(_score(s) for s in scores.get("information", [])),
+            wrong_key=_wrong_key(scores.get("wrong_key")),
             gallery=_gallery(path / "gallery.safetensors", schema),
             features=_features(path / "features.json"),
             env=read_json(path / "env.json") if (path / "env.json").is_file() else {},
@@ -197,11 +199,33 @@ def _gallery(file: Path, schema: Schema) -> Gallery | None:
     originals = arrays["originals"]
     recon = {name.removeprefix("recon/"): a for name, a in sorted(arrays.items()) if name.startswith("recon/")}
     decoded = arrays.get("decoded")
+    lists = {
+        name.removeprefix("recon-list/"): a for name, a in sorted(arrays.items()) if name.startswith("recon-list/")
+    }
+    for name, guesses in lists.items():
+        if guesses.ndim < 2 or (len(guesses), *guesses.shape[2:]) != (len(originals), *schema.shape):
+            raise ValueError(f"the list of {name} in {file.name} has shape {guesses.shape}, a record {schema.shape}")
     records = {"originals": originals, **recon} | ({} if decoded is None else {"decoded": decoded})
     for name, array in records.items():
         if array.shape != (len(originals), *schema.shape):
             raise ValueError(f"{name} in {file.name} has shape {array.shape}, the schema says {schema.shape}")
-    return Gallery(originals=originals, release=arrays.get("release"), recon=recon, decoded=decoded)
+    return Gallery(originals=originals, release=arrays.get("release"), recon=recon, decoded=decoded, lists=lists)
+
+
+def _wrong_key(value: Mapping[str, Any] | None) -> WrongKey | None:
+    if not value:
+        return None
+    curve = tuple(_reading(entry) for entry in value["curve"])
+    angles = tuple(float(angle) for angle in value["angles"])
+    if not curve or len(curve) != len(angles):
+        raise ValueError(f"{len(curve)} accuracies do not fit {len(angles)} angles between keys")
+    chance, uniform = float(value["chance"]), _reading(value["uniform"])
+    return WrongKey(int(value["d"]), int(value["n"]), chance, angles, curve, uniform)
+
+
+def _reading(value: Mapping[str, Any]) -> Reading:
+    low, high = value["ci"]
+    return Reading(float(value["accuracy"]), (float(low), float(high)))
 
 
 def _confusion(value: Mapping[str, Any]) -> Confusion:

@@ -27,6 +27,7 @@ from sfumato.report.runs import Group, Run
 from sfumato.report.series import Series, knobs, series
 from sfumato.report.words import measured, metric_name, parameter_name
 
+_LIST = "list-reconstruction"
 _MOST_TICKS = 8
 _LOGARITHMIC_FROM = 4.0  # the largest value over the smallest
 
@@ -47,12 +48,18 @@ def tradeoff(group: Group, looks: Mapping[str, Style]) -> Board | None:
     subjects = [
         _Subject(f"Private label {label}", "lower is better for the owner", _leak(label)) for label in group.private
     ]
+    listed = _LIST in group.threats
+    if listed:
+        wanted = "higher is better for the owner"
+        subjects.append(_Subject("Reconstruction, a single guess", wanted, _worst("reconstruction")))
+        subjects.append(_Subject("Reconstruction, the best of d guesses", wanted, _worst(_LIST)))
     if not subjects:
         return None
     subjects += [_useful(label, first, _reads(label)) for label in (first, *others)]
     sheets = _sheets(group, looks, subjects, "guessing", alike=True)
     ranges = {tuple(panel.layout["yaxis"]["range"]) for sheet in sheets[:1] for panel in sheet.panels}
     scale = " The scale is the same in every panel." if len(ranges) == 1 else ""
+    scale = " Panels of one metric have one scale." if listed and not scale else scale
     non_target = " A non-target label is one that the method was not trained to keep." if others else ""
     return _board(
         "Trade-off",
@@ -98,6 +105,10 @@ def _reads(label: str) -> Callable[[Run], Score | None]:
     return lambda run: run.reads(label)
 
 
+def _worst(key: str) -> Callable[[Run], Score | None]:
+    return lambda run: run.worst.get(key)
+
+
 def _shares(label: str) -> Callable[[Run], Score | None]:
     return lambda run: next((s for s in run.information if s.target == label), None)
 
@@ -122,14 +133,14 @@ def _sheets(
         if not found:
             continue
         spans = [chart.span() for _, chart in found]
-        whole = (min(low for low, _ in spans), max(high for _, high in spans))
-        same = alike and len({chart.metric for _, chart in found}) == 1
+        whole = {chart.metric: _hull(spans, [c.metric == chart.metric for _, c in found]) for _, chart in found}
+        same = alike and (len(whole) == 1 or _LIST in group.threats)
         panels = [
             Panel(
                 subject.title,
                 f"{subject.wanted} ({chart.told(nothing)})",
                 chart.traces(drawn, subject.dash),
-                chart.layout(knob, nothing, whole if same else span),
+                chart.layout(knob, nothing, whole[chart.metric] if same else span),
             )
             for (subject, chart), span in zip(found, spans, strict=True)
         ]
@@ -138,6 +149,12 @@ def _sheets(
         key += [("dashed" if name == nothing else "dotted", INK, name) for name in references]
         sheets.append(Sheet(parameter_name(knob), tuple(key), tuple(panels)))
     return sheets
+
+
+def _hull(spans: Sequence[tuple[float, float]], counted: Sequence[bool]) -> tuple[float, float]:
+    """What holds all spans that count."""
+    lows, highs = zip(*(span for span, counts in zip(spans, counted, strict=True) if counts), strict=True)
+    return min(lows), max(highs)
 
 
 def _look(looks: Mapping[str, Style], line: Series) -> Style:

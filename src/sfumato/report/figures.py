@@ -36,10 +36,14 @@ def front(group: Group, key: str, looks: Mapping[str, Style], ids: Mapping[str, 
     scores = [run.worst[key] for run in runs]
     like = scores[0]
     logarithmic = like.metric in _LOGARITHMIC and any(score.value > 0 for score in scores)
-    low, high = _span(scores, logarithmic=logarithmic)
+    lists = {run.name: found for run in runs if (found := _listed(run, key)) is not None}
+    low, high = _span([*scores, *lists.values()], logarithmic=logarithmic)
     traces = _best_line([run for run in runs if run.defended], key, low)
     for method in dict.fromkeys(run.mechanism for run in runs):
-        traces.append(_points([r for r in runs if r.mechanism == method], key, looks[method], ids, low))
+        own = [run for run in runs if run.mechanism == method]
+        traces.append(_points(own, key, looks[method], ids, low))
+        listing = [run for run in own if run.name in lists]
+        traces += [_list_points(listing, lists, looks[method], ids, low)] if listing else []
     shapes, notes = reference_lines(_baseline_and_control(scores), like.metric, _reach(runs), logarithmic=logarithmic)
     y: Figure = {
         "title": {"text": f"{_axis_name(key, like)}<br>({direction(like)})"},
@@ -52,9 +56,10 @@ def front(group: Group, key: str, looks: Mapping[str, Style], ids: Mapping[str, 
         y |= {"dtick": 1, "minor": {"dtick": "D1", "ticks": "outside", "ticklen": 3}}
     use = runs[0].use
     utility = metric_name(use.metric).capitalize() if use else "Utility"
+    who = "for whoever may read it" if any(run.rotated for run in runs) else "for others"
     whole = layout() | {
         "xaxis": axis()
-        | {"title": {"text": f"{utility} for others (higher is better)"}, "tickformat": ".1~%", "range": _reach(runs)},
+        | {"title": {"text": f"{utility} {who} (higher is better)"}, "tickformat": ".1~%", "range": _reach(runs)},
         "yaxis": axis() | y,
         "shapes": shapes,
         "annotations": notes,
@@ -119,8 +124,8 @@ def space_layout() -> Figure:
 def non_dominated(runs: Sequence[Run], key: str) -> list[Run]:
     """Runs that no other run beats in utility and in privacy, by rising utility."""
     kept: list[Run] = []
-    for run in sorted(runs, key=lambda r: (_utility(r), owner_gain(r.worst[key])), reverse=True):
-        if not kept or owner_gain(run.worst[key]) > owner_gain(kept[-1].worst[key]):
+    for run in sorted(runs, key=lambda r: (_utility(r), owner_gain(r.judged(key))), reverse=True):
+        if not kept or owner_gain(run.judged(key)) > owner_gain(kept[-1].judged(key)):
             kept.append(run)
     return kept[::-1]
 
@@ -135,7 +140,7 @@ def _best_line(runs: Sequence[Run], key: str, floor: float) -> list[Figure]:
             "mode": "lines",
             "name": "best overall",
             "x": [_utility(run) for run in best],
-            "y": [max(run.worst[key].value, floor) for run in best],
+            "y": [max(run.judged(key).value, floor) for run in best],
             "line": {"color": "#d3d9e2", "width": 9},
             "hoverinfo": "skip",
         }
@@ -168,13 +173,38 @@ def _points(runs: Sequence[Run], key: str, look: Style, ids: Mapping[str, int], 
     }
 
 
+def _listed(run: Run, key: str) -> Score | None:
+    """What a list of guesses gets, beside the single guess and on the same axis."""
+    found = run.worst.get("list-reconstruction") if key == "reconstruction" else None
+    return found if found is not None and found.metric == run.worst[key].metric else None
+
+
+def _list_points(
+    runs: Sequence[Run], lists: Mapping[str, Score], look: Style, ids: Mapping[str, int], floor: float
+) -> Figure:
+    """Open marks below those of the single guess: the best of a list of guesses."""
+    scores = [lists[run.name] for run in runs]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": safe(f"{runs[0].mechanism}, best of a list of d guesses"),
+        "x": [_utility(run) for run in runs],
+        "y": [max(score.value, floor) for score in scores],
+        "customdata": [ids[run.name] for run in runs],
+        "text": [_hover(run, "list-reconstruction") for run in runs],
+        "hoverinfo": "text",
+        "error_y": error_bars([(score.value, score.ci) for score in scores], look, floor),
+        "marker": {"symbol": f"{look.symbol}-open", "size": 12, "color": look.colour, "line": {"width": 2.5}},
+    }
+
+
 def _hover(run: Run, key: str) -> str:
     use, score = run.use, run.worst[key]
     lines = [f"<b>{safe(run.title)}</b>"]
     if use is not None:
         lines.append(f"{safe(metric_name(use.metric))} {measured(use)}")
     attack = safe(score.attack)
-    lines.append(f"{safe(metric_name(score.metric))} {measured(score)} by {attack}")
+    lines.append(f"{safe(metric_name(score.metric, score.threat))} {measured(score)} by {attack}")
     return "<br>".join(lines)
 
 
@@ -205,7 +235,7 @@ def _reach(runs: Sequence[Run]) -> list[float]:
 
 
 def _axis_name(key: str, score: Score) -> str:
-    metric = f"{metric_name(score.metric)} of the best attack"
+    metric = f"{metric_name(score.metric, score.threat)} of the best attack"
     return f"{safe(threat_name(key))}: {safe(metric)}"
 
 

@@ -9,6 +9,11 @@ def section(title: str, about: str, body: str) -> str:
     return f'<section><h2>{escape(title)}</h2><p class="about">{escape(about)}</p>{body}</section>'
 
 
+def part(title: str, about: str, body: str) -> str:
+    """A part of a section."""
+    return f'<h3>{escape(title)}</h3><p class="about">{escape(about)}</p>{body}'
+
+
 def select(name: str, identity: str, options: list[str], chosen: int = 0) -> str:
     """A labelled choice among options; nothing where there is nothing to choose."""
     if len(options) < 2:

@@ -21,7 +21,8 @@
       facts.append(line);
     }
     nodes.push(facts);
-    const records = run.rows.length ? data.pictures[run.rows[0].key].length : 0;
+    const kept = run.rows.length ? data.pictures[run.rows[0].key].length : 0;
+    const records = Math.min(kept, run.most ?? kept);
     const square = run.kind === "image" || run.kind === "audio";
     const across = square ? 4 : 2;
     for (let from = 0; from < records; from += across) {

@@ -16,17 +16,18 @@ import sfumato
 from sfumato.report.curves import information, tradeoff
 from sfumato.report.drawing import Board, Style, styles
 from sfumato.report.figures import front, space, space_layout
-from sfumato.report.markup import emphasised, prose, section, select
+from sfumato.report.keys import key_errors, key_worth
+from sfumato.report.markup import emphasised, part, prose, section, select
 from sfumato.report.matrices import confusions
 from sfumato.report.planes import planes
-from sfumato.report.runs import UNDEFENDED, Group, Run
+from sfumato.report.promises import guarantee_boxes
+from sfumato.report.rotated import key_table, messages, rebuilt
+from sfumato.report.runs import UNDEFENDED, Group, Run, in_order
 from sfumato.report.tables import glance, score_table, scores_csv
 from sfumato.report.verdict import Verdict, verdict
 from sfumato.report.walls import Album, before_and_after, wall
 from sfumato.report.words import (
-    KINDS,
     count,
-    epsilon_line,
     explanation,
     listed,
     measured,
@@ -35,6 +36,8 @@ from sfumato.report.words import (
 )
 
 Json = dict[str, Any]
+
+_FEW = 4  # records beside the front where each has several guesses
 
 
 def render_page(groups: Sequence[Group], *, title: str | None = None) -> str:
@@ -55,7 +58,7 @@ def render_page(groups: Sequence[Group], *, title: str | None = None) -> str:
         groups=sections,
         explanations=_explanations(groups),
         scores="".join(_titled(group, score_table(group), alone=len(groups) == 1) for group in groups),
-        guarantees=_guarantees(groups),
+        guarantees=guarantee_boxes(groups),
         runs=_runs(groups),
         versions=_versions(groups),
         records=count(builder.album.records, "real record"),
@@ -105,6 +108,7 @@ class _Builder:
             self._board(confusions(group)),
             self._board(information(group, looks)),
             wall(group, self.album),
+            self._rotated(group),
             self._board(plane) if plane else self._space(group),
         ]
         return f"{head}{''.join(parts)}"
@@ -136,6 +140,7 @@ class _Builder:
         chips = "".join(self._chips(group, method) for method in group.methods)
         bare, seen = self._pictured(group)
         hidden = "" if len(group.runs) > 1 else " hidden"
+        rotated = any(run.rotated for run in group.runs)
         body = (
             f'{choice}<div class="duo"><div class="chart"><div id="front-{number}" class="plot front" role="img" '
             f'aria-label="Utility against the best attack, one mark a run; the table below holds the same figures">'
@@ -145,7 +150,8 @@ class _Builder:
         )
         return section(
             "Trade-off",
-            "Each mark is one run: what others can do with the release, against what the best attack of the suite "
+            f"Each mark is one run: what {'the release is good for' if rotated else 'others can do with the release'}, "
+            "against what the best attack of the suite "
             "gets. Bars are 95 % intervals. A method’s line joins its runs that none of its own beats on both axes. "
             + (
                 f"Point at a mark, or choose a run under the chart, to see {seen}."
@@ -174,18 +180,32 @@ class _Builder:
         )
         return f'<div class="chip-row"><span class="method">{escape(method)}</span><div>{buttons}</div></div>'
 
-    def _board(self, board: Board | None) -> str:
-        """Small charts side by side, which the script draws; nothing where there are none."""
-        if board is None:
+    def _rotated(self, group: Group) -> str:
+        """Messages under secret keys: what the cloud sees, what attackers make of it, and what a key is worth."""
+        runs = [run for run in group.runs if run.rotated]
+        if not runs:
             return ""
+        parts = [messages(runs), rebuilt(runs)]
+        for board, table in ((key_errors(runs), key_table(runs)), (key_worth(runs), "")):
+            parts += [part(board.title, board.about, f"{table}{self._charts(board)}")] if board else []
+        return section(
+            "Rotated messages",
+            "A message holds d records, mixed by a secret rotation. The cloud computes on it without the key, and only "
+            "the device can turn the answer back. What the key hides is which of the d records is meant, not which d "
+            "records these are.",
+            "".join(parts),
+        )
+
+    def _board(self, board: Board | None) -> str:
+        """A section of small charts; nothing where there are none."""
+        return "" if board is None else section(board.title, board.about, self._charts(board))
+
+    def _charts(self, board: Board) -> str:
+        """Small charts side by side, which the script draws."""
         self.boards.append(board.to_json())
         number = len(self.boards) - 1
         choice = select(board.choice, f"board-{number}-choice", [sheet.name for sheet in board.sheets])
-        return section(
-            board.title,
-            board.about,
-            f'{choice}<div class="board {board.kind}" id="board-{number}"></div>',
-        )
+        return f'{choice}<div class="board {board.kind}" id="board-{number}"></div>'
 
     def _space(self, group: Group) -> str:
         figures = [(run, figure) for run in group.runs if (figure := space(run)) is not None]
@@ -211,10 +231,13 @@ class _Builder:
         facts = []
         if run.use is not None:
             facts.append([metric_name(run.use.metric).capitalize(), measured(run.use)])
-        for key, score in sorted(run.worst.items()):
-            facts.append([threat_name(key), f"{metric_name(score.metric)} {measured(score)}, {score.attack}"])
+        for key in in_order(run.worst):
+            score = run.worst[key]
+            metric = metric_name(score.metric, score.threat)
+            facts.append([threat_name(key), f"{metric} {measured(score)}, {score.attack}"])
         missing = run.picture_attack is None and "reconstruction" in run.worst
-        return {
+        few = {"most": _FEW} if run.gallery is not None and run.gallery.lists else {}
+        return few | {
             "title": run.title,
             "facts": facts,
             "rows": self.album.rows(run),
@@ -247,28 +270,6 @@ def _explanations(groups: Sequence[Group]) -> str:
     threats = dict.fromkeys(score.threat for group in groups for run in group.runs for score in run.scores)
     items = "".join(f"<dt>{escape(threat_name(t))}</dt><dd>{escape(explanation(t))}</dd>" for t in threats)
     return f'<dl class="threats">{items}</dl>'
-
-
-def _guarantees(groups: Sequence[Group]) -> str:
-    boxes: dict[str, tuple[Run, list[str]]] = {}
-    for group in groups:
-        for run in group.runs:
-            key = json.dumps([run.mechanism, run.guarantee.to_json()], sort_keys=True, default=str)
-            boxes.setdefault(key, (run, []))[1].append(run.setting)
-    return "".join(_guarantee(run, settings) for run, settings in boxes.values())
-
-
-def _guarantee(run: Run, settings: Sequence[str]) -> str:
-    guarantee = run.guarantee
-    named = [setting for setting in dict.fromkeys(settings) if setting]
-    where = f'<p class="setting">{escape(listed(named))}</p>' if named else ""
-    conditions = "".join(f"<li>{escape(condition)}</li>" for condition in guarantee.conditions)
-    under = f"<p>Conditions:</p><ul>{conditions}</ul>" if conditions else ""
-    return (
-        f'<article class="guarantee {escape(guarantee.kind)}"><h3>{escape(run.mechanism)}</h3>{where}'
-        f'<p class="kind">{escape(KINDS[guarantee.kind])}</p><p>{escape(guarantee.statement)}</p>'
-        f"<p>{escape(epsilon_line(guarantee))}</p>{under}</article>"
-    )
 
 
 def _runs(groups: Sequence[Group]) -> str:

@@ -5,15 +5,21 @@ from __future__ import annotations
 import base64
 import io
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sfumato.core.schema import Schema
 from sfumato.report.runs import Floats
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
 MAX_SIDE = 112  # pixels: pictures are shown at most this large
 MAX_STEPS = 160  # points of a drawn line, bars of a drawn row
 MAX_CHANNELS = 6
+_SHADES = 16  # on either side of zero
+_BELOW, _ABOVE = (11, 79, 138), (180, 70, 15)
 _DASHES = ("", "4 2", "1.5 1.5", "6 2 1.5 2", "8 3", "3 3")
 
 
@@ -39,6 +45,32 @@ def payload_pictures(payload: Floats, schema: Schema) -> list[str]:
     return [_png(tile.reshape(-1, width)) for tile in tiles]
 
 
+def heat(values: Floats, limit: float, *, most: int) -> str:
+    """(H, W) in colours from −limit over 0 to limit, at most ``most`` pixels a side (a single row may be longer)."""
+    from PIL import Image
+
+    image = Image.fromarray(np.clip(values / max(limit, 1e-12), -1, 1).astype(np.float32))
+    side = most if len(values) > 1 else MAX_STEPS
+    if max(image.size) > side:
+        width, height = (max(1, round(size * side / max(image.size))) for size in image.size)
+        image = image.resize((width, height), Image.Resampling.BOX)
+    steps = np.round((np.asarray(image) + 1) * _SHADES).astype(np.uint8)  # 0 … 2·_SHADES
+    painted = Image.fromarray(steps, mode="L").convert("P")
+    painted.putpalette(_palette())
+    return _saved(painted)
+
+
+def _palette() -> list[int]:
+    """From blue over white to orange, in few enough shades for small files."""
+    white = np.full(3, 255.0)
+    shades = []
+    for i in range(2 * _SHADES + 1):
+        share = i / _SHADES - 1
+        end = np.array(_BELOW if share < 0 else _ABOVE, dtype=np.float64)
+        shades += [int(value) for value in np.round(white + abs(share) * (end - white))]
+    return shades
+
+
 def _picture(record: Floats, *, flip: bool) -> Floats:
     """(C, H, W) to (H, W) or (H, W, 3); low frequencies at the bottom where ``flip``."""
     picture = record.reshape(-1, *record.shape[-2:])
@@ -53,6 +85,10 @@ def _png(picture: Floats) -> str:
     image = Image.fromarray(pixels)
     if max(image.size) > MAX_SIDE:
         image.thumbnail((MAX_SIDE, MAX_SIDE))
+    return _saved(image)
+
+
+def _saved(image: Image) -> str:
     stream = io.BytesIO()
     image.save(stream, format="PNG", optimize=True)
     return _uri("image/png", stream.getvalue())

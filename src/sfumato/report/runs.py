@@ -19,17 +19,22 @@ Floats = npt.NDArray[np.float32]
 UNDEFENDED = ("none", "vae")
 SHOWN_THREATS = 4  # at a glance
 # The order of importance of threats; the first that was measured is the page's main one.
-_THREATS = ("reconstruction", "attribute", "reidentification")
+_THREATS = ("reconstruction", "list-reconstruction", "attribute", "reidentification", "row", "result", "key")
+_LIST = "list-reconstruction"
 
 
 @dataclass(frozen=True)
 class Gallery:
-    """The same few victims: the record, what was released for it, that decoded, and what each attack rebuilt."""
+    """The same few victims: the record, what was released for it, that decoded, and what each attack rebuilt.
+
+    ``lists`` holds attacks that name several records for each: (records, guesses, *shape).
+    """
 
     originals: Floats
     release: Floats | None
     recon: Mapping[str, Floats]
     decoded: Floats | None = None
+    lists: Mapping[str, Floats] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,26 @@ class Confusion:
 
 
 @dataclass(frozen=True)
+class Reading:
+    """How often the answer was right, with its 95 % interval."""
+
+    accuracy: float
+    ci: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class WrongKey:
+    """What a key is worth: accuracy with keys that are off by each angle, 0 first, and with a key drawn uniformly."""
+
+    d: int
+    n: int
+    chance: float
+    angles: tuple[float, ...]
+    curve: tuple[Reading, ...]
+    uniform: Reading
+
+
+@dataclass(frozen=True)
 class Run:
     """One audited run folder. ``name`` is its folder without what lies above it; ``setting`` tells it from
     other runs of its mechanism ("" where it is the only one)."""
@@ -76,6 +101,7 @@ class Run:
     worst: Mapping[str, Score]
     confusion: Mapping[str, Confusion] = field(default_factory=dict)
     information: tuple[Score, ...] = ()
+    wrong_key: WrongKey | None = None
     gallery: Gallery | None = None
     features: Features | None = None
     env: Mapping[str, Any] = field(default_factory=dict)
@@ -89,6 +115,19 @@ class Run:
     @property
     def defended(self) -> bool:
         return self.mechanism not in UNDEFENDED
+
+    @property
+    def rotated(self) -> bool:
+        """Whether messages are turned by a secret key, so that only its owner can read the answer."""
+        return self.mechanism == "phase"
+
+    @property
+    def d(self) -> int:
+        """How many records share a message: 1 where none do, or where it is not known."""
+        if self.wrong_key is not None:
+            return self.wrong_key.d
+        told = self.config.get("params", {}).get("d") if self.rotated else None
+        return told if isinstance(told, int) and told > 0 else 1
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -127,6 +166,13 @@ class Run:
         of_label = [s for s in self.attacks if (s.threat, s.target) == ("attribute", label)]
         accuracies = [s for s in of_label if s.metric == "accuracy"]
         return max(accuracies, key=lambda s: s.value, default=self.worst.get(f"attribute:{label}"))
+
+    def judged(self, key: str) -> Score:
+        """The score that a run is judged by: of a single guess and a list of guesses, what is worse for the owner."""
+        score, listed = self.worst[key], self.worst.get(_LIST)
+        if key != "reconstruction" or listed is None or listed.metric != score.metric:
+            return score
+        return min(score, listed, key=owner_gain)
 
     @property
     def seed(self) -> str:
@@ -202,7 +248,12 @@ def owner_gain(score: Score) -> float:
 def most_private(runs: Iterable[Run], key: str) -> Run | None:
     """The run whose best attack on a threat gets the least (the last of equals); None where none was attacked so."""
     attacked = [run for run in runs if key in run.worst]
-    return max(reversed(attacked), key=lambda run: owner_gain(run.worst[key]), default=None)
+    return max(reversed(attacked), key=lambda run: owner_gain(run.judged(key)), default=None)
+
+
+def in_order(threats: Iterable[str]) -> list[str]:
+    """Keys of ``worst`` by name; a list of guesses stands beside the single guess."""
+    return sorted(threats, key=lambda key: key.replace(_LIST, "reconstruction-list"))
 
 
 def _best(scores: Iterable[Score]) -> Score | None:

@@ -25,8 +25,8 @@ def glance(group: Group) -> str:
     heads = "".join(f'<th scope="col">{escape(threat_name(key))}</th>' for key in threats)
     rows = []
     for run in (run for method in group.methods for run in group.shown(method)):
-        cells = [_glance_cell("Utility", _with_control(run), mirrored=True)]
-        cells += [_glance_cell(threat_name(key), run.worst.get(key)) for key in threats]
+        cells = [glance_cell("Utility", _with_control(run), mirrored=True)]
+        cells += [glance_cell(threat_name(key), run.worst.get(key)) for key in threats]
         setting = f'<span class="setting">{escape(run.setting)}</span>' if run.setting else ""
         rows.append(f'<tr><th scope="row">{escape(run.mechanism)}{setting}</th>{"".join(cells)}</tr>')
     return (
@@ -115,7 +115,8 @@ def _with_control(run: Run) -> Score | None:
     return replace(use, control=max(controls)) if controls else use
 
 
-def _glance_cell(name: str, score: Score | None, *, mirrored: bool = False) -> str:
+def glance_cell(name: str, score: Score | None, *, mirrored: bool = False) -> str:
+    """A value, its interval and its place between its references."""
     label = f'<td data-label="{escape(name, quote=True)}">'
     if score is None:
         return f'{label}<span class="absent">not measured</span></td>'
@@ -125,8 +126,8 @@ def _glance_cell(name: str, score: Score | None, *, mirrored: bool = False) -> s
     picture = scale(score, mirrored=mirrored)
     return (
         f'{label}<span class="figure"><b>{escape(number(score.value, score.metric))}</b> '
-        f'<span class="ci">{escape(interval(score))}</span> <span class="unit">{escape(metric_name(score.metric))}'
-        f"</span></span>{picture}"
+        f'<span class="ci">{escape(interval(score))}</span> <span class="unit">'
+        f"{escape(metric_name(score.metric, score.threat))}</span></span>{picture}"
         f'<span class="ends"><span>{names[0]} {escape(left)}</span><span>{names[1]} {escape(right)}</span></span></td>'
     )
 
@@ -155,8 +156,8 @@ def _row(run: Run, key: str, score: Score, *, first: bool) -> str:
     return (
         f'<tr class="{" ".join(kinds)}"><td class="threat">{escape(threat_name(key))}</td>'
         f'<th scope="row">{escape(score.attack)}{mark}</th>'
-        f'<td>{escape(metric_name(score.metric))} <span class="arrow" title="{escape(direction(score))}">{arrow}</span>'
-        "</td>"
+        f"<td>{escape(metric_name(score.metric, score.threat))} "
+        f'<span class="arrow" title="{escape(direction(score))}">{arrow}</span></td>'
         f'<td class="num value">{escape(number(score.value, score.metric))}</td>{cells}</tr>'
     )
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sfumato.core.score import Score
-from sfumato.report.runs import Group, Run, most_private, owner_gain
+from sfumato.report.promises import guarantee_sentence
+from sfumato.report.runs import Group, Run, in_order, most_private, owner_gain
 from sfumato.report.words import count, interval, listed, measured, metric_name, number, reference
 
 _PICKED = "Each method's setting was picked on the same records that it is reported on."
@@ -15,6 +16,17 @@ _VERBS = {
     "reconstruction": "rebuilds records with",
     "attribute": "reads the private label {target} with",
     "reidentification": "links released records to known ones with",
+    "list-reconstruction": "rebuilds records in the best of its {d} guesses with",
+    "row": "tells the record from the decoys in its message with",
+    "result": "reads the result {target} with",
+    "key": "estimates the secret direction with",
+}
+_SINGLE, _LIST = "reconstruction", "list-reconstruction"
+_KINDS = {"row": "row-naming", "result": "result-reading", "key": "key-guessing"}
+_TARGETS = {
+    _LIST: "records by a list of d guesses",
+    "row": "which row is the record",
+    "key": "the key",
 }
 
 
@@ -63,7 +75,7 @@ def trust_warnings(runs: Iterable[Run]) -> tuple[str, ...]:
     for run in runs:
         for score in run.attacks:
             if score.primary:
-                key = score.threat if score.target is None else f"{score.threat} of {score.target}"
+                key = _kind(score) if score.target is None else f"{_kind(score)} of {score.target}"
                 primary.setdefault(key, []).append(score)
     warnings = []
     for key, scores in primary.items():
@@ -91,10 +103,40 @@ def threat_sentences(run: Run, key: str) -> list[str]:
     """What the best attack on one threat got, beside what a guesser and an undefended release give."""
     score = run.worst[key]
     peers = {s.attack for s in run.attacks if s.primary and (s.threat, s.target) == (score.threat, score.target)}
-    verb = _VERBS.get(score.threat, "reaches").format(target=score.target or "")
-    who = f"best of {len(peers)} {score.threat} attacks" if len(peers) > 1 else f"only {score.threat} attack"
+    verb = _VERBS.get(score.threat, "reaches").format(target=score.target or "", d=run.d)
+    if run.rotated and key == _SINGLE:
+        verb = "rebuilds records in a single guess with"
+    who = f"best of {len(peers)} {_kind(score)} attacks" if len(peers) > 1 else f"only {_kind(score)} attack"
     sentence = f"The {who} ({score.attack}) {verb} {_value(score)}"
     return [f"{sentence}; {_reference(score)}.", _reading(score)]
+
+
+def threat_paragraphs(run: Run, keys: Iterable[str]) -> list[str]:
+    """What the best attack on each threat got; a single guess and a list of guesses are told in one breath."""
+    paragraphs: dict[str, list[str]] = {}
+    for key in keys:
+        place = _SINGLE if key == _LIST and _SINGLE in paragraphs else key
+        paragraphs.setdefault(place, []).extend(threat_sentences(run, key))
+    if _SINGLE in paragraphs:
+        paragraphs[_SINGLE] += _both(run)
+    return [" ".join(sentences) for sentences in paragraphs.values()]
+
+
+def _both(run: Run) -> list[str]:
+    """That a single guess is half of the story where several records share a message."""
+    if _LIST in run.worst:
+        return [
+            f"Both figures count: {run.d} records share a message, and whoever cannot tell which one is meant still "
+            f"has a list of {run.d}."
+        ]
+    return [_no_list(run)] if run.rotated else []
+
+
+def _no_list(run: Run) -> str:
+    return (
+        f"No list of guesses was tried on {run.title}: {run.d} records share a message, and what a single guess gets "
+        "does not tell how much leaks."
+    )
 
 
 def _one(run: Run) -> Verdict:
@@ -104,9 +146,9 @@ def _one(run: Run) -> Verdict:
         first[0] = f"Released: {run.mechanism} output for {run.data} records, audited on {count(use.n, 'record')}."
         first += _uses(run)
     lead = [" ".join(first)]
-    for key in sorted(run.worst, key=lambda k: (k.partition(":")[0] != "reconstruction", k)):
-        lead.append(" ".join(threat_sentences(run, key)))
-    lead += [*_unknown(run.worst), _guarantee([run])]
+    keys = sorted(in_order(run.worst), key=lambda key: key.partition(":")[0] not in (_SINGLE, _LIST))
+    lead += threat_paragraphs(run, keys)
+    lead += [*_unknown(run.worst), guarantee_sentence([run])]
     return Verdict(lead=tuple(lead), warnings=trust_warnings([run]))
 
 
@@ -117,8 +159,9 @@ def _uses(run: Run) -> list[str]:
         label = score.target or (run.labels[0] if run.labels else "the label")
         if score.primary and (label not in by_label or score.value > by_label[label].value):
             by_label[label] = score
+    who = "With its key the device reads" if run.rotated else "Others read"
     return [
-        f"Others read {label} with {measured(score)} {metric_name(score.metric)}"
+        f"{who} {label} with {measured(score)} {metric_name(score.metric)}"
         + (f" (majority guess {number(score.baseline, score.metric)})." if score.baseline is not None else ".")
         for label, score in by_label.items()
     ]
@@ -132,7 +175,7 @@ def _several(group: Group) -> Verdict:
     lead = [f"Compared on {group.data}: {names}, {count(len(group.runs), 'run')} in all."]
     if not defended:
         lead.append("No utility was measured, so the methods cannot be compared at equal use.")
-        return Verdict((" ".join(lead), _guarantee(group.runs)), warnings=trust_warnings(group.runs))
+        return Verdict((" ".join(lead), guarantee_sentence(group.runs)), warnings=trust_warnings(group.runs))
     best = max(defended, key=lambda run: _use(run).value)
     use = _use(best)
     label = best.labels[0] if best.labels else "the label"
@@ -142,7 +185,7 @@ def _several(group: Group) -> Verdict:
     )
     rankings = [ranking for key in group.threats for ranking in _rankings(group, defended, key)]
     lead += _unknown(group.threats)
-    return Verdict((" ".join(lead), _guarantee(group.runs)), tuple(rankings), trust_warnings(group.runs))
+    return Verdict((" ".join(lead), guarantee_sentence(group.runs)), tuple(rankings), trust_warnings(group.runs))
 
 
 def _unknown(threats: Iterable[str]) -> list[str]:
@@ -183,7 +226,7 @@ def _strongest(attacked: Sequence[Run], key: str) -> list[Run]:
     """The run of each method that leaks least, best for the owner first."""
     methods = dict.fromkeys(run.mechanism for run in attacked)
     picked = [most_private([run for run in attacked if run.mechanism == method], key) for method in methods]
-    return sorted((run for run in picked if run is not None), key=lambda run: -owner_gain(run.worst[key]))
+    return sorted((run for run in picked if run is not None), key=lambda run: -owner_gain(run.judged(key)))
 
 
 def _ranking(group: Group, attacked: Sequence[Run], chosen: Sequence[Run], key: str) -> Ranking:
@@ -192,7 +235,10 @@ def _ranking(group: Group, attacked: Sequence[Run], chosen: Sequence[Run], key: 
     if raw is not None and raw.use and key in raw.worst and all(run is not raw for run in chosen):
         notes.append(f"The raw latent (vae): {_got(raw, key)}")
     if chosen:
-        notes.append(_reading(chosen[0].worst[key], who=chosen[0].title))
+        notes.append(_reading(chosen[0].judged(key), who=chosen[0].title))
+    if key == _SINGLE and any(_LIST in run.worst for run in chosen):
+        notes.append("Where a list of guesses was tried as well, the worse of both for the owner decides the order.")
+    notes += [_no_list(run) for run in chosen if key == _SINGLE and run.rotated and _LIST not in run.worst]
     notes += _ran_against_dnn(attacked, chosen, key)
     if key == group.threats[0]:
         notes += _left_out(attacked, chosen)
@@ -206,6 +252,8 @@ def _threat(key: str) -> str:
     threat, _, target = key.partition(":")
     if threat == "attribute":
         return f"the private label {target}"
+    if threat in _TARGETS:
+        return _TARGETS[threat]
     return f"{threat} of {target}" if target else threat
 
 
@@ -215,14 +263,16 @@ def _items(runs: Sequence[Run], key: str) -> tuple[str, ...]:
 
 def _item(run: Run, following: Run | None, key: str) -> str:
     text = f"{run.title}: {_got(run, key)}"
-    if following is not None and _overlap(run.worst[key], following.worst[key]):
+    if following is not None and _overlap(run.judged(key), following.judged(key)):
         text += f" Its interval overlaps that of {following.mechanism}: the order of these two is not settled."
     return text
 
 
 def _got(run: Run, key: str) -> str:
     score, use = run.worst[key], _use(run)
-    return f"{_value(score)} by {score.attack}, at {metric_name(use.metric)} {measured(use)}."
+    listed = run.worst.get(_LIST) if key == _SINGLE else None
+    also = f" and, with a list of {run.d} guesses, {_value(listed)} by {listed.attack}" if listed is not None else ""
+    return f"{_value(score)} by {score.attack}{also}, at {metric_name(use.metric)} {measured(use)}."
 
 
 def _references(runs: Sequence[Run], key: str) -> str:
@@ -283,46 +333,24 @@ def _reading(score: Score, who: str | None = None) -> str:
     of = f" of {who}" if who else ""
     it = who or "The release"
     if score.baseline is None:
-        return f"Without a baseline the {score.threat} figure{of} cannot be read as a leak or as its absence."
+        return f"Without a baseline the {_kind(score)} figure{of} cannot be read as a leak or as its absence."
     if not _worse(_owner_end(score), score.baseline, score):
         return (
-            f"No {score.threat} attack of this suite does measurably better on {who or 'it'} than a guesser who sees "
+            f"No {_kind(score)} attack of this suite does measurably better on {who or 'it'} than a guesser who sees "
             "nothing; other attacks may."
         )
     if score.control is not None and not _worse(score.control, _attacker_end(score), score):
-        return f"{it} leaks to {score.threat} as much as a release with no defence, within the interval."
+        return f"{it} leaks to {_kind(score)} as much as a release with no defence, within the interval."
     return f"{'Even ' if who else ''}{it} leaks: the attack does better than a guesser who sees nothing."
 
 
-def _guarantee(runs: Iterable[Run]) -> str:
-    kinds: dict[str, dict[str, list[float]]] = {}
-    for run in runs:
-        epsilons = kinds.setdefault(run.guarantee.kind, {}).setdefault(run.mechanism, [])
-        epsilons += [run.guarantee.epsilon] if run.guarantee.epsilon is not None else []
-    if set(kinds) == {"empirical"}:
-        return "No formal guarantee is given: these figures are measurements, and no ε can be stated."
-    words = {
-        "dp": "differential privacy is proven for",
-        "anonymity": "anonymity holds under conditions for",
-        "empirical": "there is measurement only for",
-        "as-published": "an ε is published but NOT PROVEN for",
-    }
-    parts = [
-        f"{words[kind]} {listed([_with_epsilon(*item) for item in names.items()])}" for kind, names in kinds.items()
-    ]
-    return f"Guarantees: {'; '.join(parts)}."
-
-
-def _with_epsilon(name: str, epsilons: Sequence[float]) -> str:
-    """A method with its ε, or the range of it: a proof says little where ε is large."""
-    if not epsilons:
-        return name
-    low, high = (f"{end:.3g}" for end in (min(epsilons), max(epsilons)))
-    return f"{name} (ε = {low})" if low == high else f"{name} (ε = {low} to {high})"
-
-
 def _value(score: Score) -> str:
-    return f"{metric_name(score.metric)} {number(score.value, score.metric)} {interval(score)}"
+    return f"{metric_name(score.metric, score.threat)} {number(score.value, score.metric)} {interval(score)}"
+
+
+def _kind(score: Score) -> str:
+    """The kind of attack within a sentence."""
+    return _KINDS.get(score.threat, score.threat)
 
 
 def _use(run: Run) -> Score:

@@ -17,6 +17,7 @@ from sfumato.report.words import measured, metric_name, number
 
 Json = dict[str, Any]
 
+_LISTED = 4  # guesses of a list, beside the single guess
 _DECODED = 6  # rows of decoded releases, beside the originals and the raw latent
 
 
@@ -43,7 +44,7 @@ class Album:
 
     def _keep(self, run: Run, place: int) -> list[Json]:
         gallery, attack = run.gallery, run.picture_attack
-        if gallery is None or (attack is None and gallery.decoded is None):
+        if gallery is None or (attack is None and gallery.decoded is None and not gallery.lists):
             return []
         rows = [{"label": "original", "key": self._originals(gallery.originals, run)}]
         release, decoded = gallery.release, gallery.decoded
@@ -56,6 +57,11 @@ class Album:
         if attack is not None:
             self.pictures[f"rebuilt-{place}"] = record_pictures(gallery.recon[attack], run.schema)
             rows.append({"label": "rebuilt", "key": f"rebuilt-{place}", "attack": attack})
+        for attack, guesses in gallery.lists.items():
+            for i in range(min(_LISTED, guesses.shape[1])):
+                self.pictures[f"{attack}-{place}-{i}"] = record_pictures(guesses[:, i], run.schema)
+                label = f"guess {i + 1} of {guesses.shape[1]}"
+                rows.append({"label": label, "key": f"{attack}-{place}-{i}", "attack": attack})
         return rows
 
     def _originals(self, originals: Floats, run: Run) -> str:
@@ -72,13 +78,13 @@ def before_and_after(group: Group, album: Album) -> str:
         return ""
     first = album.key(decoded[0], "original")
     same = [run for run in decoded if album.key(run, "original") == first]
-    rows = [_row("original", "", album.pictures[first], "original record")]
+    rows = [wall_row("original", "", album.pictures[first], "original record")]
     methods = dict.fromkeys(run.mechanism for run in same)
     most = max(1, _DECODED // max(1, len([name for name in methods if name not in UNDEFENDED])))
     for method in methods:
         for run in spread([run for run in same if run.mechanism == method], most):
             pictures = album.pictures[album.key(run, "decoded", "released")]
-            rows.append(_row(run.title, _readings(run), pictures, f"{run.title}, decoded record"))
+            rows.append(wall_row(run.title, _readings(run), pictures, f"{run.title}, decoded record"))
     return section(
         "Before and after",
         "The same records in every row: as they were, and decoded from what left. Decoding is part of the method, "
@@ -98,7 +104,7 @@ def wall(group: Group, album: Album) -> str:
         return section("Wall", "The records are table rows, which have no picture: no wall is drawn.", "")
     if not shown:
         return section("Wall", "No run kept reconstructions: no wall is drawn.", "")
-    rows = [_row("original", "", album.pictures[album.key(shown[0], "original")], "original record")]
+    rows = [wall_row("original", "", album.pictures[album.key(shown[0], "original")], "original record")]
     for run in shown:
         score = run.worst.get("reconstruction")
         facts = [run.setting] if run.setting else []
@@ -106,7 +112,8 @@ def wall(group: Group, album: Album) -> str:
         facts += [f"{metric_name(score.metric)} {measured(score)}"] if score else []
         facts.append(f"by {run.picture_attack}")
         pictures = album.pictures[album.key(run, "rebuilt")]
-        rows.append(_row(run.mechanism, " · ".join(facts), pictures, f"{run.mechanism}, rebuilt record"))
+        rows.append(wall_row(run.mechanism, " · ".join(facts), pictures, f"{run.mechanism}, rebuilt record"))
+        rows += _guesses(run, album)
     several = len(group.runs) > len(group.methods)
     chosen = "the run with the best accuracy" if several else "its run"
     audio = " Pictures are log-mel spectra, low frequencies at the bottom." if group.schema.kind == "audio" else ""
@@ -126,7 +133,24 @@ def _readings(run: Run) -> str:
     return " · ".join(facts)
 
 
-def _row(name: str, facts: str, pictures: Sequence[str], alt: str) -> str:
+def _guesses(run: Run, album: Album) -> list[str]:
+    """The guesses of a list, one row each, as large as the single guess."""
+    score = run.worst.get("list-reconstruction")
+    got = f"best of the list: {metric_name(score.metric)} {measured(score)}" if score else ""
+    return [
+        wall_row(
+            f"{run.mechanism}, {row['label']}",
+            " · ".join(fact for fact in (got, f"by {row['attack']}") if fact),
+            album.pictures[row["key"]],
+            f"{run.mechanism}, {row['label']}, record",
+        )
+        for row in album.rows(run)
+        if row["label"].startswith("guess ")
+    ]
+
+
+def wall_row(name: str, facts: str, pictures: Sequence[str], alt: str) -> str:
+    """A name with some facts, and pictures beside it."""
     images = "".join(f'<img src="{uri}" alt="{escape(alt)} {i}">' for i, uri in enumerate(pictures, 1))
     note = f'<span class="facts">{prose(facts)}</span>' if facts else ""
     return (

@@ -8,6 +8,7 @@ from sfumato.core.guarantee import Guarantee
 from sfumato.core.score import Score
 
 _PERCENT = {"accuracy", "balanced-accuracy", "rate"}
+_RADIANS = {"angle", "angle-folded"}
 _METRICS = {
     "mse": "MSE",
     "l1": "L1 error",
@@ -18,6 +19,8 @@ _METRICS = {
     "balanced-accuracy": "balanced accuracy",
     "advantage": "advantage",
     "rate": "rate",
+    "angle": "angle error",
+    "angle-folded": "angle error, opposites as one",
 }
 THREATS = {
     "utility": (
@@ -38,6 +41,27 @@ THREATS = {
     "reidentification": (
         "Re-identification",
         "An adversary says which known record a released one belongs to; the rate is how often that is right.",
+    ),
+    "list-reconstruction": (
+        "List reconstruction",
+        "A message holds d records, and an adversary who cannot tell which one it was sent for may name d of them: the "
+        "best guess counts. The baseline names d typical records without the message; the control attacks messages "
+        "with no secret rotation.",
+    ),
+    "row": (
+        "Which row",
+        "An adversary who is given the d records behind a message says which of them it was sent for; the rate is how "
+        "often that is right. A guesser gets 1/d.",
+    ),
+    "key": (
+        "Key",
+        "An adversary estimates the secret direction in which the record was turned. The error is an angle between 0 "
+        "and π; a uniform guess errs by π/2 on average. Where opposite directions count as one, by less.",
+    ),
+    "result": (
+        "Result",
+        "Does the cloud learn the result that it computes? An adversary reads the utility label from the message and "
+        "from what the cloud makes of it. Advantage is how much better it does than a guesser who sees neither.",
     ),
     "information": (
         "Mutual information",
@@ -62,6 +86,8 @@ def number(value: float | None, metric: str, *, unit: bool = True) -> str:
         return f"{100 * value:.1f} %" if unit else f"{100 * value:.1f}"
     if metric == "psnr":
         return f"{value:.1f} dB" if unit else f"{value:.1f}"
+    if metric in _RADIANS:
+        return f"{value:.3f} rad" if unit else f"{value:.3f}"
     if metric in ("mse", "l1"):
         return _significant(value)
     return f"{value:.3f}".replace("-0.000", "0.000")
@@ -84,8 +110,9 @@ def measured(score: Score) -> str:
     return f"{number(score.value, score.metric)} {interval(score)}"
 
 
-def metric_name(metric: str) -> str:
-    return _METRICS.get(metric, metric)
+def metric_name(metric: str, threat: str = "") -> str:
+    """The metric in words; a rate of rows says what it is a rate of."""
+    return "rate of the right row" if (metric, threat) == ("rate", "row") else _METRICS.get(metric, metric)
 
 
 def parameter_name(name: str) -> str:
@@ -128,8 +155,23 @@ def epsilon_line(guarantee: Guarantee) -> str:
     if guarantee.kind == "as-published":
         return f"The paper states ε = {guarantee.epsilon:g}, δ = {guarantee.delta:g}. This is NOT PROVEN."
     if guarantee.kind == "anonymity":
-        return f"Probability of the right guess: {guarantee.anonymity:.3g}. No ε can be stated."
+        return (
+            f"{one_in(guarantee)[0].upper()}{one_in(guarantee)[1:]}: which of the records in a "
+            f"message is meant is guessed right with probability {guarantee.anonymity:.3g} if every condition holds; "
+            "if one does not, nothing is promised. No ε can be stated."
+        )
     return "No ε can be stated: what is known is what the attacks measured."
+
+
+def kind_line(guarantee: Guarantee) -> str:
+    """The kind of a guarantee; an anonymity says among how many."""
+    among = f": {one_in(guarantee)}" if guarantee.kind == "anonymity" else ""
+    return f"{KINDS[guarantee.kind]}{among}"
+
+
+def one_in(guarantee: Guarantee) -> str:
+    """ "one in 2", for a probability of 1/2."""
+    return f"one in {1 / guarantee.anonymity:.3g}" if guarantee.anonymity else "not one"
 
 
 def _significant(value: float) -> str:

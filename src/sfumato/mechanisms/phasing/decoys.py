@@ -46,13 +46,14 @@ def grouped_rows(tags: Tags, d: int) -> IntArray:
     count = len(order)
     rows = np.empty((count, d), dtype=np.int64)
     whole = max(0, count // d - 1) * d
-    steps = np.arange(d)
-    for start, size in [*((s, d) for s in range(0, whole, d)), (whole, count - whole)]:
-        circle = order[start : start + size]
-        offset = int(tags[circle].sum(dtype=np.uint64) % np.uint64(d))
-        for place, record in enumerate(circle):
-            beside = circle[(place - offset + steps) % size]
-            rows[record] = np.concatenate([[record], beside[beside != record]])
+    groups = order[:whole].reshape(-1, d)
+    for place in range(d):
+        rows[groups[:, place]] = np.roll(groups, -place, axis=1)
+    circle = order[whole:]
+    offset = int(tags[circle].sum(dtype=np.uint64) % np.uint64(d))
+    for place, record in enumerate(circle):
+        beside = circle[(place - offset + np.arange(d)) % len(circle)]
+        rows[record] = np.concatenate([[record], beside[beside != record]])
     return rows
 
 
@@ -77,8 +78,8 @@ class Pool:
         if used is not None and used.exists():
             self._given = _checked(read_json(used), len(features), used)
 
-    def beside(self, x: FloatArray, d: int) -> FloatArray:
-        """The decoys' features (N, d − 1, …) of checked records."""
+    def beside(self, x: FloatArray, features: FloatArray, d: int) -> tuple[FloatArray, IntArray]:
+        """The records' features, then their decoys', and rows (N, d) into them: each record, then its decoys."""
         fresh = [tag for tag in dict.fromkeys(map(str, record_tags(x, self._secret))) if tag not in self._given]
         taken = {row for rows in self._given.values() for row in rows}
         free = [row for row in range(len(self._features)) if row not in taken]
@@ -95,7 +96,9 @@ class Pool:
         rows = [self._given[str(tag)] for tag in record_tags(x, self._secret)]
         if any(len(row) != d - 1 for row in rows):
             raise UsageError(f"{self._file} was written for another d than {d}.")
-        return self._features[np.array(rows, dtype=np.int64).reshape(len(x), d - 1)]
+        decoys = self._features[np.array(rows, dtype=np.int64).reshape(-1)]
+        places = len(x) + np.arange(len(decoys)).reshape(len(x), d - 1)
+        return np.concatenate([features, decoys]), np.column_stack([np.arange(len(x)), places])
 
 
 def _below(n: int) -> int:

@@ -80,11 +80,11 @@ class Device:
         check_records(records, self._schema, "x")
         features = forward_in_batches(self._encoder, as_tensor(records)).numpy()
         if self._pool is not None:
-            plain = np.concatenate([features[:, None], self._pool.beside(records, self.d)], axis=1)
+            features, rows = self._pool.beside(records, features, self.d)
         else:
             self._check_enough(len(records))
-            plain = features[self._arrange(records)]
-        hidden, keys = hide(plain, Secure(), reflections=self._reflections)
+            rows = self._arrange(records)
+        hidden, keys = hide(features, rows, Secure(), reflections=self._reflections)
         name = secrets.token_hex(16)
         return Message(hidden, name), Key(name, keys, single)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+import torch
 
-from sfumato.core.dataset import FloatArray
+from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.core.randomness import Randomness
+from sfumato.nets.loop import as_tensor
 
 
 def draw_keys(randomness: Randomness, count: int, d: int, *, reflections: bool) -> FloatArray:
@@ -30,27 +31,44 @@ def draw_keys(randomness: Randomness, count: int, d: int, *, reflections: bool) 
     return np.asarray(keys, dtype=np.float32)
 
 
-def hide(plain: FloatArray, randomness: Randomness, *, reflections: bool) -> tuple[FloatArray, FloatArray]:
-    """Messages key · plain for tuples (N, d, …), and their keys (N, d, d).
+def hide(
+    features: FloatArray, rows: IntArray, randomness: Randomness, *, reflections: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Messages key · features[rows] (N, d, …) and their keys (N, d, d), for features (M, …) and rows (N, d).
 
-    The rows are shuffled before they are turned and the columns of the key set back: sums of floating-point numbers
-    depend on their order, and what is promised about the rows shall hold to the last bit.
+    With ``reflections`` the rows are shuffled before they are turned and the columns of the key set back: sums of
+    floating-point numbers depend on their order, and what is promised about the rows shall hold to the last bit.
     """
-    count, d = plain.shape[:2]
-    shuffled = np.argsort(randomness.uniform((count, d)), axis=1)
+    count, d = rows.shape
     turns = draw_keys(randomness, count, d, reflections=reflections)
-    message = turn(np.take_along_axis(plain, _like(shuffled, plain), axis=1), turns)
+    if not reflections:
+        return _turned(features, rows, turns), turns
+    shuffled = np.argsort(randomness.uniform((count, d)), axis=1)
+    message = _turned(features, np.take_along_axis(rows, shuffled, axis=1), turns)
     keys = np.empty_like(turns)
     np.put_along_axis(keys, shuffled[:, None, :], turns, axis=2)
     return message, keys
 
 
-def _like(rows: npt.NDArray[np.intp], values: FloatArray) -> npt.NDArray[np.intp]:
-    return rows.reshape(*rows.shape, *(1 for _ in values.shape[2:]))
-
-
 def turn(messages: FloatArray, keys: FloatArray, *, back: bool = False) -> FloatArray:
     """key · message on axis 1 of (N, d, …); ``back`` undoes it (keyᵀ)."""
-    flat = messages.reshape(*messages.shape[:2], -1)
-    turned = np.matmul(keys.transpose(0, 2, 1) if back else keys, flat)
-    return np.asarray(turned.reshape(messages.shape), dtype=np.float32)
+    flat = as_tensor(np.ascontiguousarray(messages)).flatten(2) if messages.ndim > 2 else as_tensor(messages)[..., None]
+    turns = as_tensor(np.ascontiguousarray(keys.transpose(0, 2, 1) if back else keys))
+    return torch.bmm(turns, flat).reshape(messages.shape).numpy()
+
+
+_CHUNK = 1 << 20
+"""Numbers turned at once: what was gathered is still in the processor's cache when it is turned."""
+
+
+def _turned(features: FloatArray, rows: IntArray, turns: FloatArray) -> FloatArray:
+    """turns · features[rows], without a copy of all the gathered rows."""
+    source = as_tensor(np.ascontiguousarray(features)).flatten(1)  # (M, F)
+    gathered, keys = as_tensor(rows), as_tensor(turns)
+    count, d = rows.shape
+    out = torch.empty(count, d, source.shape[1])
+    step = max(1, _CHUNK // (d * source.shape[1]))
+    for start in range(0, count, step):
+        chosen = source[gathered[start : start + step]]  # (n, d, F)
+        torch.bmm(keys[start : start + step], chosen, out=out[start : start + step])
+    return out.reshape(count, d, *features.shape[1:]).numpy()

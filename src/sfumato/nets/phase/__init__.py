@@ -6,6 +6,7 @@ from sfumato.nets.phase.convert import NotEquivariant, Problem, to_phase, valida
 from sfumato.nets.phase.layers import (
     Each,
     PhaseActivation,
+    PhaseActivationPool,
     PhaseDropout,
     PhaseMaxPool,
     PhaseNorm,
@@ -22,6 +23,7 @@ __all__ = [
     "NotEquivariant",
     "Parts",
     "PhaseActivation",
+    "PhaseActivationPool",
     "PhaseDropout",
     "PhaseMaxPool",
     "PhaseNorm",

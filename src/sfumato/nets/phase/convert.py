@@ -12,13 +12,13 @@ from torch import nn
 from torch.fx import GraphModule, Node, Tracer
 
 from sfumato.nets.phase import rules
+from sfumato.nets.phase.fuse import fuse
 from sfumato.nets.phase.layers import (
     Each,
     PhaseActivation,
     PhaseDropout,
     PhaseMaxPool,
     PhaseNorm,
-    PhaseNormActivation,
 )
 from sfumato.nets.phase.rules import Refused, shifted
 
@@ -320,22 +320,20 @@ class _Walk:
         for node, layer in self.layers.items():
             weight = self.weights.get(node)
             self._becomes(node, layer, (self._source(node), *([weight] if weight else [])))
+        for node in self.graph.find_nodes(op="get_attr"):
+            owner, _, attribute = str(node.target).rpartition(".")
+            if not node.users:
+                self.graph.erase_node(node)  # a bias
+            elif isinstance(self.twins.get(owner), Each):
+                node.target = f"{owner}.module.{attribute}"
         for name, twin in self.twins.items():
             self.root.set_submodule(name, twin)
         self.graph.lint()
-        twin = GraphModule(self.root, self.graph, "Phase" + type(self.root).__name__)
+        twin = fuse(GraphModule(self.root, self.graph, "Phase" + type(self.root).__name__))
         return twin.train(self.root.training)
 
     def _activation(self, node: Node, c: float | None) -> None:
-        """δ, or one layer with the norm before it."""
         source = self._source(node)
-        norm = self.twins.get(str(source.target)) if source.op == "call_module" else None
-        calls = [other for other in self.graph.nodes if other.op == "call_module" and other.target == source.target]
-        if c is not None and isinstance(norm, PhaseNorm) and len(source.users) == len(calls) == 1:
-            self.twins[str(source.target)] = PhaseNormActivation(len(norm.mean_square), c)
-            node.replace_all_uses_with(source)
-            self.graph.erase_node(node)
-            return
         channels = self.maps[source].channels
         if c is None and channels is None:
             raise ValueError(

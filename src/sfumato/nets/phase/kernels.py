@@ -50,12 +50,12 @@ def _derivative(x: Tensor, gain: Tensor, upstream: Tensor, inner: Tensor) -> Ten
     return _times(upstream, gain).addcmul_(x, inner.unsqueeze(1))
 
 
-def _where_bent(values: Tensor, gain: Tensor, straight: Threshold) -> Tensor:
-    """``values`` where gain < straight, that is ‖f‖ < c; 0 elsewhere.
+def _bent(gain: Tensor, straight: Threshold) -> Tensor:
+    """1 where gain < straight, that is ‖f‖ < c, else 0.
 
     A comparison into floats is ten times as fast as one into booleans that are multiplied afterwards.
     """
-    return values.mul_(torch.lt(gain, straight * _ROUNDING, out=torch.empty_like(gain)))
+    return torch.lt(gain, straight * _ROUNDING, out=torch.empty_like(gain))
 
 
 class Delta(torch.autograd.Function):
@@ -63,18 +63,18 @@ class Delta(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, c: Threshold) -> Tensor:
-        square = dot(x, x)
+        gain = _delta_gain(x, c)
         ctx.c = c
-        gain = (square.clamp_(max=c * c) if isinstance(c, float) else square.clamp_(max=c.square())).sqrt_()
-        gain = gain if isinstance(c, float) and c == 1.0 else gain.div_(c)
         ctx.save_for_backward(x, gain)
         return _times(x, gain)
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
         x, gain = ctx.saved_tensors
-        # ‖x‖ < c: dδ = ‖x‖/c · I + x xᵀ / (c ‖x‖), and c ‖x‖ = c² gain; 0/TINY = 0 at x = 0
-        inner = _where_bent(dot(x, upstream[0]), gain, 1.0).div_(gain.clamp(min=TINY))
+        # ‖x‖ < c: dδ = ‖x‖/c · I + x xᵀ / (c ‖x‖), and c ‖x‖ = c² gain
+        inner = torch.ops.aten.hardtanh_backward(dot(x, upstream[0]), gain, -1.0, _ROUNDING).div_(
+            gain
+        )  # 0 where gain = 1
         inner = inner if isinstance(ctx.c, float) and ctx.c == 1.0 else inner.div_(ctx.c * ctx.c)
         return _derivative(x, gain, upstream[0], inner), None
 
@@ -117,11 +117,10 @@ class NormDelta(torch.autograd.Function):
         x, gain, s = ctx.saved_tensors
         # z = s x and gain = s · min(1, ‖z‖/c). With p = ⟨z, δ'ᵀ dy⟩ = gain ⟨x, dy⟩, twice that where δ is bent:
         # dL/dx = gain · dy + x (bent · s⁴ ⟨x, dy⟩ / (c² gain) − s² E p)
-        product = dot(x, upstream[0])
-        mean = channel_mean(product * gain)
-        inner = _where_bent(product, gain, s)
-        mean += channel_mean(inner * gain)
-        inner.div_(gain.clamp(min=TINY)).mul_(s**4 / ctx.c**2).sub_(s.square() * per_channel(mean, gain))
+        spare = dot(x, upstream[0])
+        inner = _bent(gain, s).mul_(spare)
+        mean = per_channel(channel_mean(spare.add_(inner).mul_(gain)), gain)
+        torch.addcmul(-s.square() * mean, inner.div_(gain), s**4 / ctx.c**2, out=inner)
         return _derivative(x, gain, upstream[0], inner), None
 
 
@@ -138,14 +137,36 @@ class FixedNormDelta(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
         x, gain, s = ctx.saved_tensors
-        inner = _where_bent(dot(x, upstream[0]), gain, s)
-        inner.div_(gain.clamp(min=TINY)).mul_(s**4 / ctx.c**2)
+        inner = _bent(gain, s).mul_(dot(x, upstream[0])).div_(gain).mul_(s**4 / ctx.c**2)
         return _derivative(x, gain, upstream[0], inner), None, None
+
+
+def _bounded(square: Tensor, top: Threshold) -> Tensor:
+    """In place; the bottom keeps the derivative finite at 0, and roots away from slow subnormal numbers."""
+    if isinstance(top, float):
+        return square.clamp_(min=TINY, max=top)
+    return square.clamp_(min=torch.full_like(top, TINY), max=top)
+
+
+def _delta_gain(x: Tensor, c: Threshold) -> Tensor:
+    """min(1, ‖x‖/c)."""
+    gain = _bounded(dot(x, x), c * c).sqrt_()
+    return gain if isinstance(c, float) and c == 1.0 else gain.div_(c)
+
+
+def delta_(x: Tensor, c: Threshold) -> Tensor:
+    """δ in the memory of x, for inference."""
+    return x.mul_(_delta_gain(x, c).unsqueeze(1))
+
+
+def fixed_norm_delta_(x: Tensor, scale: Tensor, c: float) -> Tensor:
+    """δ(s x) in the memory of x, for inference."""
+    return x.mul_(_gain(dot(x, x), scale, c).unsqueeze(1))
 
 
 def _gain(square: Tensor, scale: Tensor, c: float) -> Tensor:
     """s · min(1, s‖x‖/c), in the memory of ``square`` = ‖x‖²."""
-    return square.clamp_(max=(c / scale).square()).sqrt_().mul_(scale.square() / c)
+    return _bounded(square, (c / scale).square()).sqrt_().mul_(scale.square() / c)
 
 
 def plain_delta(x: Tensor, c: Threshold) -> Tensor:

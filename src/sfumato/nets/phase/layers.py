@@ -19,7 +19,9 @@ from sfumato.nets.phase.kernels import (
     Norm,
     NormDelta,
     channel_mean,
+    delta_,
     dot,
+    fixed_norm_delta_,
     per_channel,
     plain_delta,
 )
@@ -28,8 +30,16 @@ MOMENTUM = 0.1
 
 
 def rotate(x: Tensor, R: Tensor) -> Tensor:
-    """R x: (B, d, …) by (B, d, d), each record by its own R."""
-    return torch.bmm(R, x.flatten(2)).reshape(x.shape)
+    """R x: (B, d, …) by (B, d, d), each record by its own R, in the memory order of x."""
+    if x.dim() == 5 and _is_channels_last(x):
+        rows = x.permute(0, 1, 3, 4, 2)
+        return torch.bmm(R, rows.flatten(2)).view(rows.shape).permute(0, 1, 4, 2, 3)
+    return torch.bmm(R, x.flatten(2)).view(x.shape)
+
+
+def _is_channels_last(x: Tensor) -> bool:
+    """Of (B, d, C, H, W)."""
+    return x.shape[2] > 1 and x.stride(2) == 1
 
 
 class Each(nn.Module):
@@ -64,25 +74,38 @@ class PhaseActivation(nn.Module):
         if c is not None and c <= 0:
             raise ValueError(f"c must be positive, not {c}")
         self.c = None if c is None else float(c)
+        self.overwrite = False
         self.register_buffer("mean_norm", None if channels is None or c is not None else torch.ones(channels))
 
     def forward(self, x: Tensor) -> Tensor:
-        c = self.c if self.mean_norm is None else per_channel(self._threshold(x, self.mean_norm), x[:, 0])
-        assert c is not None
-        return plain_delta(x, c) if torch.compiler.is_compiling() else Delta.apply(x, c)  # type: ignore[no-untyped-call]
+        learning = self.training and self.mean_norm is not None
+        return self.delta(x, self.threshold(x, dot(x.detach(), x.detach()) if learning else None))
 
-    def _threshold(self, x: Tensor, running: Tensor) -> Tensor:
-        """c_k (C,), positive."""
-        if self.training:
-            with torch.no_grad():
-                now = channel_mean(dot(x, x).sqrt_())
-                running.lerp_(now, MOMENTUM)
-        else:
-            now = running
-        return now.clamp(min=EPSILON)
+    def delta(self, x: Tensor, c: float | Tensor) -> Tensor:
+        if torch.compiler.is_compiling():
+            return plain_delta(x, c)
+        if _may_overwrite(self):
+            return delta_(x, c)
+        return Delta.apply(x, c)  # type: ignore[no-any-return, no-untyped-call]
+
+    def threshold(self, x: Tensor, square: Tensor | None) -> float | Tensor:
+        """c, or c_k (C, 1, …) > 0 from ‖x‖², given in training, or from memory."""
+        if self.mean_norm is None:
+            assert self.c is not None
+            return self.c
+        now = self.mean_norm
+        if square is not None:
+            now = channel_mean(square.sqrt())
+            self.mean_norm.lerp_(now, MOMENTUM)
+        return per_channel(now.clamp(min=EPSILON), x[:, 0])
 
     def extra_repr(self) -> str:
         return f"c={'E‖f‖' if self.c is None else self.c}"
+
+
+def _may_overwrite(layer: PhaseActivation | PhaseNorm) -> bool:
+    """In inference, and if nobody else reads the layer's input (``overwrite``, which ``fuse`` knows)."""
+    return layer.overwrite and not torch.is_grad_enabled() and not torch.compiler.is_compiling()
 
 
 class PhaseNorm(nn.Module):
@@ -92,11 +115,12 @@ class PhaseNorm(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
+        self.overwrite = False
         self.register_buffer("mean_square", torch.ones(channels))
 
     def forward(self, x: Tensor) -> Tensor:  # (B, d, C, …), same shape out
         if not self.training:
-            return x * self.scale(x)
+            return x.mul_(self.scale(x)) if _may_overwrite(self) else x * self.scale(x)
         y, mean_square = Norm.apply(x)  # type: ignore[no-untyped-call]
         self.mean_square.lerp_(mean_square, MOMENTUM)
         return y  # type: ignore[no-any-return]
@@ -116,6 +140,8 @@ class PhaseNormActivation(PhaseNorm):
     def forward(self, x: Tensor) -> Tensor:
         if torch.compiler.is_compiling():
             return plain_delta(super().forward(x), self.c)
+        if not self.training and _may_overwrite(self):
+            return fixed_norm_delta_(x, self.scale(x), self.c)
         if not self.training:
             return FixedNormDelta.apply(x, self.scale(x), self.c)  # type: ignore[no-any-return, no-untyped-call]
         y, mean_square = NormDelta.apply(x, self.c)  # type: ignore[no-untyped-call]
@@ -151,11 +177,14 @@ class _Select(torch.autograd.Function):
 def _select(x: Tensor, indices: Tensor) -> Tensor:
     """x (B, d, C, H, W), indices into H·W (B, C, h, w) → (B, d, C, h, w), in the memory order of x."""
     h, w = indices.shape[-2:]
-    if x.stride(2) == 1 and x.shape[2] > 1:  # channels last: gather along the position axis of (B, d, H·W, C)
-        rows = x.permute(0, 1, 3, 4, 2).flatten(2, 3)
-        which = indices.permute(0, 2, 3, 1).flatten(1, 2).unsqueeze(1)
-        kept = rows.gather(2, which.expand(-1, x.shape[1], -1, -1))  # (B, d, h·w, C)
-        return kept.view(*x.shape[:2], h, w, x.shape[2]).permute(0, 1, 4, 2, 3)
+    if _is_channels_last(x) and not torch.compiler.is_compiling():
+        # numbers into the flat memory (B, d, H·W, C): torch's gather along an inner axis takes twice as long
+        batch, d, channels = x.shape[:3]
+        starts = torch.arange(0, x.numel(), x[0, 0].numel(), device=x.device).view(batch, d, 1, 1)
+        which = indices.permute(0, 2, 3, 1).reshape(batch, 1, h * w, channels)
+        flat = torch.add(starts + torch.arange(channels, device=x.device), which, alpha=channels)
+        kept = x.permute(0, 1, 3, 4, 2).reshape(-1).index_select(0, flat.view(-1))
+        return kept.view(batch, d, h, w, channels).permute(0, 1, 4, 2, 3)
     which = indices.flatten(2).unsqueeze(1).expand(-1, x.shape[1], -1, -1)
     return x.flatten(3).gather(3, which).view(*x.shape[:3], h, w)
 
@@ -178,22 +207,38 @@ class PhaseMaxPool(nn.Module):
             return [value, value] if isinstance(value, int) else list(value)
         return [neutral, value if isinstance(value, int) else value[0]]
 
-    def forward(self, x: Tensor) -> Tensor:  # (B, d, C, L) or (B, d, C, H, W)
+    def forward(self, x: Tensor, square: Tensor | None = None) -> Tensor:  # (B, d, C, L) or (B, d, C, H, W)
+        """``square``: ‖x‖², if it is at hand."""
         if self.flat:
-            return self._pool(x.unsqueeze(-2)).squeeze(-2)
-        return self._pool(x)
+            return self._pool(x.unsqueeze(-2), None if square is None else square.unsqueeze(-2)).squeeze(-2)
+        return self._pool(x, square)
 
-    def _pool(self, x: Tensor) -> Tensor:
+    def _pool(self, x: Tensor, square: Tensor | None) -> Tensor:
         geometry = (self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
         if torch.compiler.is_compiling():
-            square = x.square().sum(1)
-            return _select(x, F.max_pool2d(square, *geometry, return_indices=True)[1])
-        with torch.no_grad():
-            indices = F.max_pool2d(dot(x, x), *geometry, return_indices=True)[1]
+            return _select(x, F.max_pool2d(x.square().sum(1), *geometry, return_indices=True)[1])
+        square = dot(x.detach(), x.detach()) if square is None else square
+        indices = F.max_pool2d(square, *geometry, return_indices=True)[1]
         return _Select.apply(x, indices, *geometry)  # type: ignore[no-any-return, no-untyped-call]
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class PhaseActivationPool(nn.Module):
+    """``PhaseActivation``, then ``PhaseMaxPool``: ‖δ(f)‖ grows with ‖f‖, so the few that stay are chosen first."""
+
+    def __init__(self, activation: PhaseActivation, pool: PhaseMaxPool) -> None:
+        super().__init__()
+        self.activation, self.pool = activation, pool
+        activation.overwrite = True  # of what the pool has made
+
+    def forward(self, x: Tensor) -> Tensor:
+        if torch.compiler.is_compiling():
+            return self.activation(self.pool(x))  # type: ignore[no-any-return]
+        square = dot(x.detach(), x.detach())
+        c = self.activation.threshold(x, square if self.training else None)
+        return self.activation.delta(self.pool(x, square), c)
 
 
 class PhaseDropout(nn.Module):

@@ -49,7 +49,9 @@ def test_keys_favour_no_direction(d: int) -> None:
 
 @settings(deadline=None)
 @given(st.integers(2, 5), st.integers(0, 40), st.integers(0, 1000))
-def test_every_message_holds_its_record_and_decoys_are_mutual_but_in_the_last_group(d: int, more: int, seed: int) -> None:
+def test_every_message_holds_its_record_and_decoys_are_mutual_but_in_the_last_group(
+    d: int, more: int, seed: int
+) -> None:
     count = d + more
     rows = grouped_rows(random_tags(count, Seeded(seed)), d)
     assert (rows[:, 0] == np.arange(count)).all()
@@ -96,7 +98,9 @@ def test_decoys_are_a_secret_function_of_the_records(parity: Splits) -> None:
     assert (mine == again).all()
     assert (mine != theirs).any()
     turned_round = grouped_rows(record_tags(x[::-1], b"a" * 32), 2)  # another order, the same company
-    assert {frozenset(row) for row in mine.tolist()} == {frozenset(49 - row for row in r) for r in turned_round.tolist()}
+    assert {frozenset(row) for row in mine.tolist()} == {
+        frozenset(49 - row for row in r) for r in turned_round.tolist()
+    }
 
 
 def test_published_decoy_is_never_the_record_itself() -> None:

@@ -21,6 +21,7 @@ from sfumato.nets.loop import as_tensor, channels_last, forward_in_batches, take
 Architecture = str | nn.Module | Callable[[tuple[int, ...]], nn.Module]
 """A provided name, the user's own module, or a function of the record shape that makes one."""
 
+
 class EncoderMechanism(PlayedMechanism):
     """Builds E and C for the schema and trains them; a subclass says what leaves and what the game is."""
 

@@ -84,7 +84,7 @@ class Phase(PlayedMechanism):
         k: int = 4,
         critic: float = 1.0,
         lam: float = 1.0,
-        rate: float = 1e-3,
+        rate: float = 3e-3,
         epochs: int = 4,
         batch: int = 128,
         seed: int = 0,

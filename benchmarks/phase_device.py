@@ -28,7 +28,7 @@ def run() -> dict[str, Any]:
     measured = {f"d = {d}": _compare(d) for d in (2, 4)}
     torch.set_num_threads(before)
     return {
-        "claim": f"grouping, keys, turning and turning back cost ≤ {TARGET:.0%} of the device's layers at d = 2 (LeNet)",
+        "claim": f"grouping, keys, turning and turning back cost ≤ {TARGET:.0%} of the layers on the device at d = 2",
         **measured,
         "target": TARGET,
         "holds": measured["d = 2"]["share"] <= TARGET,

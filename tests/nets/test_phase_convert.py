@@ -135,7 +135,7 @@ def test_random_chains_become_equivariant(data: st.DataObject, seed: int, d: int
             nn.Conv2d(width, out, data.draw(st.sampled_from([1, 3])), padding=1, bias=data.draw(st.booleans()))
         )
         width = out
-        extra = [nn.BatchNorm2d(out), nn.ReLU(), nn.LeakyReLU(), nn.ELU(), nn.MaxPool2d(2), nn.AvgPool2d(2)]
+        extra = [nn.BatchNorm2d(out), nn.ReLU(), nn.LeakyReLU(), nn.ELU(), nn.MaxPool2d(2, 1), nn.AvgPool2d(2, 1)]
         chain += data.draw(st.lists(st.sampled_from([*extra, nn.Dropout(0.2)]), max_size=3, unique=True))
     twin = to_phase(nn.Sequential(*chain, nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(4 * width, 5)))
     x = torch.randn(3, d, 3, 1, 1) + 0.5 * torch.randn(3, d, 3, 12, 12)  # averages of pure noise are rounding errors

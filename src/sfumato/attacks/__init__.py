@@ -44,7 +44,7 @@ def rotation_suite(
     frame = InverseFrame(epochs=epochs, width=width, fewest_steps=steps)
     plain = PlainDecoder(epochs=epochs, width=width, fewest_steps=steps)
     lines = PlainDecoder(unit=True, epochs=epochs, width=width, fewest_steps=steps)
-    critic = InverseCritic(decoder=plain, epochs=epochs, width=width, fewest_steps=steps)
+    critic = InverseCritic(decoder=plain, epochs=epochs, width=width // 2, fewest_steps=steps)
     view = CloudView()
     probes = [CloudProbe(label=label, view=view, kind=kind) for label in schema.private for kind in CLOUD_KINDS]
     return [

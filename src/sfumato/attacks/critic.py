@@ -71,11 +71,20 @@ class InverseCritic(ReconstructionAttack):
 
     name = "inverse-critic"
 
-    def __init__(self, *, decoder: PlainDecoder, epochs: int = 6, width: int = 32, fewest_steps: int = 500) -> None:
+    def __init__(
+        self,
+        *,
+        decoder: PlainDecoder,
+        epochs: int = 6,
+        width: int = 16,
+        fewest_steps: int = 500,
+        records: int = 8000,
+    ) -> None:
         self.decoder = decoder
         self.epochs = epochs
         self.width = width
         self.fewest_steps = fewest_steps
+        self.records = records
         self._trained: Memo[Critic] = Memo()
         self._found: Memo[FloatArray] = Memo()
 
@@ -102,7 +111,7 @@ class InverseCritic(ReconstructionAttack):
     def _train(self, knowledge: Knowledge) -> Critic:
         seed = derive_seed(knowledge.seed, self.name)
         order = np.random.default_rng(seed).permutation(len(knowledge.auxiliary))
-        sample = knowledge.auxiliary.take(order[: most_records(knowledge)])
+        sample = knowledge.auxiliary.take(order[: most_records(knowledge, self.records)])
         opened = own_device(knowledge, sample)
         messages, keys = as_tensor(opened.payload), as_tensor(opened.key)
         torch.manual_seed(seed)

@@ -188,7 +188,7 @@ def _table3(data: str, results: Results) -> list[Row]:
 
 
 def _table4(data: str, results: Results) -> list[Row]:
-    """Share of records that are not found among the candidates: by decoding (people did it in the paper), by algebra."""
+    """Share of records not found among the candidates: by decoding (people did it in the paper) and by algebra."""
     rows = []
     for result in results:
         place = _PLACE.get(result["point"])
@@ -346,7 +346,7 @@ STUDIES = (
     _study(
         "phase-front",
         "Phase, less for the list decoder: a narrow generator and ran's objective",
-        "Fewer channels and ran's objective on the encryption module take from the list decoder what the task can spare.",
+        "Fewer channels and ran's objective take from the list decoder what the task can spare.",
         _front,
         ("mnist", "digits"),
         family="phase-front",

@@ -23,7 +23,8 @@ from sfumato.workflow.measuring import audit_run
 class Point:
     """A mechanism with some of its hyper-parameters; ``knob`` names it (default: the mechanism's own knob).
 
-    ``tag`` tells points apart that differ in more than the knob. ``base`` is the run folder of the mechanism it builds on, relative to the comparison's folder (``points/vae``).
+    ``tag`` tells points apart that differ in more than the knob. ``base`` is the run folder of the mechanism it builds
+    on, relative to the comparison's folder (``points/vae``).
     """
 
     mechanism: str

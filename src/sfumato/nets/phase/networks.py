@@ -61,7 +61,10 @@ def _flat(channels: int, shape: Shape, halvings: int) -> int:
 
 
 def lenet(shape: Shape, classes: int) -> nn.Sequential:
-    """LeNet: two 5×5 convolutions with pools, three linear layers."""
+    """LeNet: two 5×5 convolutions with pools, three linear layers; normalised in the cloud's part.
+
+    The paper's LeNet has no normalisation. With it the rotated network learns faster: δ is nearly linear.
+    """
     kit = _kit("lenet", shape, 4)
     return nn.Sequential(
         OrderedDict(
@@ -69,12 +72,15 @@ def lenet(shape: Shape, classes: int) -> nn.Sequential:
             relu1=nn.ReLU(),
             pool1=kit.pool(),
             conv2=kit.conv(16, 32, 5),
+            norm2=kit.norm(32),
             relu2=nn.ReLU(),
             pool2=kit.pool(),
             flatten=nn.Flatten(),
             fc1=nn.Linear(_flat(32, shape, 2), 120),
+            norm3=nn.BatchNorm1d(120),
             relu3=nn.ReLU(),
             fc2=nn.Linear(120, 84),
+            norm4=nn.BatchNorm1d(84),
             relu4=nn.ReLU(),
             fc3=nn.Linear(84, classes),
         )

@@ -6,6 +6,7 @@ feature. What leaves is the feature at the cut; the rest of the network is the r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -119,7 +120,7 @@ class _Noise(nn.Module):
 
     def scale(self) -> Tensor:
         """The deviation of a normal variable whose mean absolute value is the feature's: E|σz| = σ·√(2/π)."""
-        return self.magnitude * (torch.pi / 2) ** 0.5
+        return self.magnitude * math.sqrt(math.pi / 2)
 
 
 class SplitNoisy(Split):

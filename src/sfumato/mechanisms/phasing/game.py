@@ -62,14 +62,14 @@ class PhaseGame:
 
     def _task(self, a: Tensor, y: Tensor) -> Tensor:
         """The task loss of every record, from a tuple that holds it and d − 1 others."""
-        grouped = a.unflatten(0, (-1, self.d))  # (B/d, d, K, …)
+        grouped = a.view(-1, self.d, *a.shape[1:])  # (B/d, d, K, …)
         answers = self.n.cloud(grouped).flatten(0, 1)  # (B, …)
         return F.cross_entropy(self.n.decoder(answers), y)
 
     def _gap(self, a: Tensor) -> Tensor:
         """Eq. 8 for a batch: D(a) − E[D(a')], a' one row of the turned tuple, over k − 1 rotations drawn anew."""
         assert self.n.critic is not None
-        grouped = a.unflatten(0, (-1, self.d))  # (B/d, d, K, …)
+        grouped = a.view(-1, self.d, *a.shape[1:])  # (B/d, d, K, …)
         fakes = []
         for _ in range(self.k - 1):
             direction = F.normalize(torch.randn(len(grouped), self.d), dim=1)  # a row of a Haar rotation

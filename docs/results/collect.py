@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-PAPERS = ("ran", "filter")
+PAPERS = ("ran", "filter", "phase")
 VERDICT = {True: "yes", False: "**no**", None: ""}
 
 

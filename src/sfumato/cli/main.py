@@ -89,7 +89,9 @@ def demo(
 
 @app.command()
 def fit(
-    mechanism: Annotated[str | None, typer.Argument(help="ran, filter, filter-linear, vae or a baseline.")] = None,
+    mechanism: Annotated[
+        str | None, typer.Argument(help="ran, filter, filter-linear, phase, vae or a baseline.")
+    ] = None,
     data: Annotated[str | None, typer.Option("--data", "-d", help="A named data set or a file or folder.")] = None,
     x: X = None,
     utility: Utility = None,

@@ -22,6 +22,8 @@ _EPOCHS = {"cifar10": 12, "mnist": 4, "celeba": 12, "har": 12, "digits": 8}
 _RESNETS = {"smoke": (20,), "cpu": (20,), "full": (20, 32, 44, 56, 110)}
 _RESNET_EPOCHS = {"smoke": 1, "cpu": 6, "full": 100}
 _EFFORTS: Mapping[str, Effort] = {"smoke": SMOKE, "cpu": replace(CPU, attack_epochs=3), "full": FULL}
+_WIDE = {**_EFFORTS, "cpu": replace(CPU, attack_epochs=2, attack_steps=200, attack_width=16, candidates=500)}
+"""For messages of tens of thousands of numbers, where a step of a decoder takes half a second."""
 _SMOKE_LIMIT = 1500
 _CPU_LIMIT = {"cifar10": 24_000}
 """Of 60,000: two cores and an hour."""
@@ -97,7 +99,8 @@ def _scale(data: str, scale: str) -> Scale:
     more = {"model": _MODEL.get(data, "lenet"), "epochs": epochs}
     points = _points(more, baselines=data == "cifar10" and scale != "smoke", larger=data not in ("celeba", "har"))
     limit = _SMOKE_LIMIT if scale == "smoke" else _CPU_LIMIT.get(data) if scale == "cpu" else None
-    return Scale((Part(points),), _EFFORTS[scale], limit=limit, warm_start=False)
+    effort = (_WIDE if data == "celeba" else _EFFORTS)[scale]
+    return Scale((Part(points),), effort, limit=limit, warm_start=False)
 
 
 def _resnet_scale(_data: str, scale: str) -> Scale:
@@ -119,7 +122,7 @@ def _resnet_scale(_data: str, scale: str) -> Scale:
 
     parts = tuple(part(depth, cut) for depth in _RESNETS[scale] for cut in ("alpha", "beta"))
     limit = {"smoke": 400, "cpu": 9_000}.get(scale)
-    return Scale(parts, _EFFORTS[scale], limit=limit, warm_start=False)
+    return Scale(parts, _WIDE[scale], limit=limit, warm_start=False)
 
 
 def _key(data: str, result: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from sfumato.attacks import rotation_suite, suite
 from sfumato.attacks.base import Attack
 from sfumato.attacks.cloud import CloudProbe, CloudView, LabelByCloud
 from sfumato.attacks.critic import EstimateAngle, InverseCritic
-from sfumato.attacks.listing import ListDecoder, in_any_order
+from sfumato.attacks.listing import ListCritic, ListDecoder, in_any_order
 from sfumato.attacks.plain import PlainDecoder
 from sfumato.attacks.rotated import AverageFrame, InverseFrame
 from sfumato.attacks.rotation import Frame, span_basis
@@ -42,6 +42,7 @@ ATTACKS: list[Attack] = [
     critic,
     lines,
     listed,
+    ListCritic(inverse=critic),
     EstimateAngle(inverse=critic),
     RowsByKey(),
     RowsByDecoding(inverse=frame),
@@ -93,7 +94,7 @@ def test_attack_beats_its_baseline_where_every_key_is_the_identity(attack: Attac
 
 
 def test_critic_tells_records_from_decoys_of_another_kind(scenes: Scenes) -> None:
-    knowledge, release, truth = scenes.scene("o").stage(critic)
+    knowledge, release, truth = scenes.scene("o").stage(RowsByCritic(inverse=critic))
     assert knowledge.own_device is not None and knowledge.line_ups is not None
     own, encoder = knowledge.own_device, knowledge.encoder
     noise = np.random.default_rng(0).random(knowledge.line_ups.shape, dtype=np.float32)
@@ -112,6 +113,19 @@ def test_critic_tells_records_from_decoys_of_another_kind(scenes: Scenes) -> Non
     fresh = InverseCritic(decoder=PlainDecoder(), epochs=1, width=8, fewest_steps=60)
     known = replace(knowledge, own_device=device, line_ups=line_ups)
     assert RowsByCritic(inverse=fresh)(release, known, truth).scores[0].value > 0.95
+
+
+def test_only_an_attack_that_is_to_name_the_row_is_given_the_records_behind_messages(scenes: Scenes) -> None:
+    for attack in ATTACKS:
+        knowledge, _, _ = scenes.scene("o").stage(attack)
+        assert (knowledge.line_ups is not None) == (attack.threat == "row")
+
+
+def test_critic_finds_rows_at_right_angles(scenes: Scenes) -> None:
+    for d in (2, 3):
+        knowledge, release, _ = scenes.scene("o", d).stage(critic)
+        rows = critic.rows(release, knowledge)
+        assert np.allclose(rows @ rows.transpose(0, 2, 1), np.eye(d), atol=1e-4)
 
 
 def truth_positions(scenes: Scenes) -> np.ndarray:

@@ -89,8 +89,9 @@ def test_private_labels_are_asked_for_exactly_if_they_are_read(
 
 @every
 def test_what_is_written_holds_no_private_column(
-    name: str, fitted: dict[str, Mechanism], parity: Splits, tmp_path: Path
+    name: str, fitted: dict[str, Mechanism], parity: Splits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("SFUMATO_DEVICE_SECRET", str(tmp_path / "device.key"))
     run = RunFolder.create(tmp_path / "written", {"run": {"mechanism": name}, "data": {}})
     fitted[name].save(run.path)
     run.finish()

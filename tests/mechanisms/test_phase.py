@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -18,9 +19,10 @@ from sfumato.core.randomness import Secure, Seeded
 from sfumato.core.runs import RunFolder
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.phase import Phase
-from sfumato.mechanisms.phasing.decoys import grouped_rows, neighbour_rows, random_tags, record_tags, secret_file
-from sfumato.mechanisms.phasing.device import Message
+from sfumato.mechanisms.phasing.decoys import Tags, grouped_rows, neighbour_rows, record_tags
+from sfumato.mechanisms.phasing.device import Message, encode
 from sfumato.mechanisms.phasing.keys import draw_keys, hide, turn
+from sfumato.mechanisms.phasing.pool import secret_file
 
 
 @pytest.fixture
@@ -28,6 +30,10 @@ def phase(fitted: dict[str, Mechanism]) -> Phase:
     mechanism = fitted["phase"]
     assert isinstance(mechanism, Phase)
     return mechanism
+
+
+def random_tags(count: int, randomness: Seeded) -> Tags:
+    return np.asarray(randomness.uniform((count,)) * 2.0**53, dtype=np.uint64)
 
 
 @pytest.mark.parametrize("d", [2, 3, 4])
@@ -101,6 +107,24 @@ def test_decoys_are_a_secret_function_of_the_records(parity: Splits) -> None:
     assert {frozenset(row) for row in mine.tolist()} == {
         frozenset(49 - row for row in r) for r in turned_round.tolist()
     }
+
+
+def test_equal_records_share_their_company_and_are_never_each_others_decoys() -> None:
+    kinds = np.random.default_rng(0).random((7, 5)).astype(np.float32)
+    x = kinds[np.arange(60) % 7]
+    for arrange in (grouped_rows, neighbour_rows):
+        rows = arrange(record_tags(x, b"s" * 32), 3)
+        assert (rows[:, 0] == np.arange(60)).all()
+        assert all(len(np.unique(x[row], axis=0)) == 3 for row in rows)
+    company = [{bytes(x[r]) for r in row} for row in grouped_rows(record_tags(x, b"s" * 32), 3)]
+    assert all(company[n] == company[n % 7] for n in range(60))
+    with pytest.raises(UsageError, match="1 different record"):
+        grouped_rows(record_tags(x[[0, 7, 14]], b"s" * 32), 2)
+
+
+def test_minus_zero_is_zero() -> None:
+    zeros = np.zeros((1, 4), np.float32)
+    assert record_tags(zeros, b"s" * 32) == record_tags(-zeros, b"s" * 32)
 
 
 def test_published_decoy_is_never_the_record_itself() -> None:
@@ -218,17 +242,76 @@ def test_bad_message_is_refused_with_the_reason(phase: Phase, parity: Splits) ->
         cloud(Message(features, message.name))
     with pytest.raises(DataError, match=r"2 components on axis 1, this one has shape \(4, 3, 16"):
         cloud(Message(np.concatenate([features, features[:, :1]], axis=1), message.name))
-    with pytest.raises(DataError, match=r"the cloud was built for \(16, 14, 14\)"):
+    with pytest.raises(DataError, match=r"features of shape \(16, 14, 14\), this one of \(16, 14, 7\)"):
         cloud(Message(message.features[..., :7], message.name))
     with pytest.raises(DataError, match="holds 3 records and the key 4"):
-        device.decrypt(Message(message.features[:3], message.name), key)
+        device.decrypt(Message(cloud(message).features[:3], message.name), key)
+    with pytest.raises(DataError, match="an answer of the cloud has features of shape"):
+        device.decrypt(message, key)  # the question itself
+    with pytest.raises(UsageError, match="expected a Message"):
+        cloud(message.features)  # type: ignore[arg-type]
 
 
 def test_lone_record_cannot_hide(phase: Phase, parity: Splits) -> None:
     with pytest.raises(UsageError, match="cannot hide among themselves at d = 2"):
         phase.transform(parity.victim.x[:1])
-    with pytest.raises(UsageError, match="give the device a pool of decoys"):
+    with pytest.raises(UsageError, match="a device with a pool of decoys"):
         phase.device().encrypt(parity.victim.x[0])
+
+
+def test_pool_is_shared_by_the_devices_of_one_secret_and_knows_its_records(
+    phase: Phase, parity: Splits, tmp_path: Path
+) -> None:
+    secret, pool = tmp_path / "device.key", parity.owner.x[:4]
+    one, two = (phase.device(secret=str(secret), pool=pool) for _ in range(2))
+    plain = []
+    for device, record in ((one, 0), (two, 1), (one, 2), (one, 0)):
+        message, key = device.encrypt(parity.victim.x[record])
+        plain.append(turn(message.features, key.rotations, back=True)[0, 1])
+    assert np.allclose(plain[0], plain[3], atol=1e-4)
+    assert not any(np.allclose(plain[a], plain[b], atol=1e-4) for a, b in ((0, 1), (0, 2), (1, 2)))
+    used = tmp_path / "device.key.used.json"
+    assert used.stat().st_mode & 0o077 == 0
+    with pytest.raises(DataError, match="speaks of another pool"):
+        phase.device(secret=secret, pool=parity.owner.x[4:8]).encrypt(parity.victim.x[0])
+
+
+def test_pool_never_gives_a_record_itself_as_a_decoy(phase: Phase, parity: Splits) -> None:
+    device = phase.device(pool=np.concatenate([parity.victim.x[:1]] * 5 + [parity.owner.x[:1]]))
+    message, key = device.encrypt(parity.victim.x[0])
+    plain = turn(message.features, key.rotations, back=True)[0]
+    assert not np.allclose(plain[0], plain[1], atol=1e-3)
+
+
+def test_copy_of_a_mechanism_in_another_process_has_no_secret(phase: Phase) -> None:
+    secret = phase._own_secret()
+    assert len(secret) == 32
+    assert secret not in pickle.dumps(phase.__getstate__()["_secret"])
+    assert phase.__getstate__()["_secret"] == b""
+
+
+def test_features_are_computed_in_an_order_that_is_not_the_records(phase: Phase, parity: Splits) -> None:
+    x = parity.victim.x[:40]
+    seen: list[torch.Tensor] = []
+    handle = phase.encoder_.register_forward_pre_hook(lambda _module, inputs: seen.append(inputs[0]))
+    features = encode(phase.encoder_, x, Seeded(3))
+    handle.remove()
+    assert not np.array_equal(seen[0].numpy(), x)
+    assert np.allclose(features, encode(phase.encoder_, x, Seeded(4)), atol=1e-4)
+
+
+def test_fitted_networks_are_in_evaluation_mode_for_good(phase: Phase, parity: Splits, tmp_path: Path) -> None:
+    phase.save(tmp_path)
+    for mechanism in (phase, Phase.load(tmp_path)):
+        mechanism.transform(parity.victim.x[:6])
+        assert not any(module.training for network in mechanism._modules().values() for module in network.modules())
+
+
+def test_written_release_needs_the_secret_that_keeps_its_company(phase: Phase, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SFUMATO_DEVICE_SECRET", raising=False)
+    with pytest.raises(UsageError, match="set SFUMATO_DEVICE_SECRET"):
+        phase.check_writing()
+    Phase(keyed=False).check_writing()
 
 
 def test_secret_of_the_wrong_size_is_refused(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def rotation_suite(
     """The further attacks on rotated messages: by what no key changes, by keys of the attacker's own, by repeats."""
     from sfumato.attacks.cloud import CLOUD_KINDS, CloudProbe, CloudView, LabelByCloud
     from sfumato.attacks.critic import EstimateAngle, InverseCritic
-    from sfumato.attacks.listing import ListDecoder
+    from sfumato.attacks.listing import ListCritic, ListDecoder
     from sfumato.attacks.plain import PlainDecoder
     from sfumato.attacks.rotated import AverageFrame, InverseFrame
     from sfumato.attacks.rows import RowsByCritic, RowsByDecoding, RowsByKey
@@ -53,6 +53,7 @@ def rotation_suite(
         critic,
         IntersectSpans(decoder=lines),
         ListDecoder(epochs=epochs, width=width, fewest_steps=steps),
+        ListCritic(inverse=critic),
         EstimateAngle(inverse=critic),
         RowsByKey(),
         RowsByDecoding(inverse=frame),

@@ -98,7 +98,18 @@ class InverseCritic(ReconstructionAttack):
 
     def directions(self, release: Release, knowledge: Knowledge) -> FloatArray:
         """The direction (N, d) in which each message looks most like a record's feature."""
-        return self._found.get((release.payload, knowledge.own_device), lambda: self._search(release, knowledge))
+        return self._found.get((release.payload, knowledge.own_device), lambda: self._search(release, knowledge, None))
+
+    def rows(self, release: Release, knowledge: Knowledge) -> FloatArray:
+        """The directions (N, d, d) of all rows of each message, the likeliest first.
+
+        Rows stand along the columns of an orthogonal key: each further one is searched for at right angles to those
+        that are found.
+        """
+        found = self.directions(release, knowledge)[:, None]
+        while found.shape[1] < found.shape[2]:
+            found = np.concatenate([found, self._search(release, knowledge, found)[:, None]], axis=1)
+        return found
 
     def judge(self, features: Tensor, knowledge: Knowledge) -> FloatArray:
         """D' of each feature."""
@@ -127,15 +138,18 @@ class InverseCritic(ReconstructionAttack):
                 schedule.step()
         return critic.eval()
 
-    def _search(self, release: Release, knowledge: Knowledge) -> FloatArray:
+    def _search(self, release: Release, knowledge: Knowledge, found: FloatArray | None) -> FloatArray:
         critic = self.train(knowledge)
         generator = torch.Generator().manual_seed(derive_seed(knowledge.seed, self.name, "directions"))
         messages = as_tensor(release.payload)
         d = messages.shape[1]
         first = _directions(d, generator)
+        if found is not None and found.shape[1] == d - 1:
+            first = torch.cat([torch.eye(d), -torch.eye(d)])  # one line is left, in two directions
         batch = max(1, _AT_ONCE // (len(first) * critic.mix(messages[:1, 0]).numel()))
-        found = [_search(critic, part, first, generator) for part in torch.split(messages, batch)]
-        return torch.cat(found).numpy()
+        known = torch.zeros(len(messages), 0, d) if found is None else as_tensor(found)
+        parts = zip(torch.split(messages, batch), torch.split(known, batch), strict=True)
+        return torch.cat([_search(critic, part, first, off, generator) for part, off in parts]).numpy()
 
 
 def _logistic(critic: Critic, messages: Tensor, keys: Tensor) -> Tensor:
@@ -156,15 +170,21 @@ def _directions(d: int, generator: torch.Generator) -> Tensor:
 
 
 @torch.inference_mode()
-def _search(critic: Critic, messages: Tensor, first: Tensor, generator: torch.Generator) -> Tensor:
-    tried = first.expand(len(messages), *first.shape)
+def _search(critic: Critic, messages: Tensor, first: Tensor, off: Tensor, generator: torch.Generator) -> Tensor:
+    """The direction that D' likes best, at right angles to ``off`` (B, j, d)."""
+    tried = _across(first.expand(len(messages), *first.shape), off)
     for radius in (*_NEARER, None):
         scores = critic.judge(messages, tried)
         best = tried[torch.arange(len(messages)), scores.argmax(1)]  # (B, d)
         if radius is not None:
             steps = radius * torch.randn(len(best), _TRIES, best.shape[1], generator=generator)
-            tried = torch.cat([best[:, None], F.normalize(best[:, None] + steps, dim=2)], 1)
+            tried = torch.cat([best[:, None], _across(best[:, None] + steps, off)], 1)
     return best
+
+
+def _across(directions: Tensor, off: Tensor) -> Tensor:
+    """Unit directions (B, k, d) without their parts along ``off`` (B, j, d)."""
+    return F.normalize(directions - (directions @ off.mT) @ off, dim=2)
 
 
 class EstimateAngle(Attack):

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from sfumato.attacks.base import Attack, Guess, Measured, measure_reconstruction
-from sfumato.attacks.rotation import Frame, device_missing, most_records, own_device
+from sfumato.attacks.critic import InverseCritic
+from sfumato.attacks.rotation import Frame, along, device_missing, most_records, own_device
 from sfumato.attacks.training import Constant, Memo, Pair, Schedule, drawn, fit_decoder, held_out
 from sfumato.core import metrics
 from sfumato.core.dataset import Dataset, FloatArray
@@ -24,28 +25,19 @@ _MOST_PERMUTED = 4
 _KMEANS_RECORDS = 5000
 
 
-class ListDecoder(Attack):
-    """d guesses a record, scored by the best of them.
+class ListAttack(Attack):
+    """d guesses a record, (N, d, *shape), scored by the best of them.
 
-    A network on the messages' own frames, trained on the d records behind each message in whatever order fits its
-    guesses best. Without the release the best list is the d centres of the auxiliary records (k-means).
+    Without the release the best list is the d centres of the auxiliary records (k-means).
     """
 
-    name = "list-decoder"
     threat = "list-reconstruction"
 
-    def __init__(self, *, epochs: int = 6, width: int = 32, fewest_steps: int = 500, records: int = 10_000) -> None:
-        self.epochs = epochs
-        self.width = width
-        self.fewest_steps = fewest_steps
-        self.records = records
+    def __init__(self) -> None:
         self._centres: Memo[FloatArray] = Memo()
 
     def obstacle(self, knowledge: Knowledge) -> str | None:
         return super().obstacle(knowledge) or device_missing(knowledge)
-
-    def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
-        return forward_in_batches(self._train(knowledge), as_tensor(release.payload)).numpy()
 
     def trivial(self, knowledge: Knowledge, n: int) -> FloatArray:
         """The centres: the best constant list under squared error."""
@@ -69,6 +61,44 @@ class ListDecoder(Attack):
         rows = np.random.default_rng(seed).permutation(len(x))[:_KMEANS_RECORDS]
         found = KMeans(d, n_init=4, random_state=seed).fit(x[rows].reshape(len(rows), -1)).cluster_centers_
         return np.asarray(found, dtype=np.float32).clip(0.0, 1.0).reshape(d, *x.shape[1:])
+
+
+class ListCritic(ListAttack):
+    """Finds the directions of all d rows by the critic, one at right angles to the other, and decodes each."""
+
+    name = "list-critic"
+
+    def __init__(self, *, inverse: InverseCritic) -> None:
+        super().__init__()
+        self.inverse = inverse
+
+    def obstacle(self, knowledge: Knowledge) -> str | None:
+        return super().obstacle(knowledge) or self.inverse.obstacle(knowledge)
+
+    def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
+        messages = as_tensor(release.payload)
+        rows = as_tensor(self.inverse.rows(release, knowledge))
+        guesses = [
+            self.inverse.decoder.decode(along(messages, rows[:, row]), knowledge) for row in range(rows.shape[1])
+        ]
+        return np.stack(guesses, axis=1)
+
+
+class ListDecoder(ListAttack):
+    """A network on the messages' own frames, trained on the d records behind each message in whatever order fits its
+    guesses best."""
+
+    name = "list-decoder"
+
+    def __init__(self, *, epochs: int = 6, width: int = 32, fewest_steps: int = 500, records: int = 10_000) -> None:
+        super().__init__()
+        self.epochs = epochs
+        self.width = width
+        self.fewest_steps = fewest_steps
+        self.records = records
+
+    def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
+        return forward_in_batches(self._train(knowledge), as_tensor(release.payload)).numpy()
 
     def _train(self, knowledge: Knowledge) -> nn.Module:
         seed = derive_seed(knowledge.seed, self.name)

@@ -25,6 +25,9 @@ T = TypeVar("T")
 MOST_NUMBERS = 240_000_000
 """Payloads of so many numbers in all are held at once: not quite 1 GB."""
 
+_FEWEST_HELD = 16
+"""A message of a mechanism with keys takes several records."""
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -66,7 +69,7 @@ class Memo(Generic[T]):
 def held_out(data: Dataset, seed: int, *, most: int | None = None) -> tuple[Dataset, Dataset]:
     """A tenth to judge by, and the rest to learn from, of at most ``most`` records."""
     order = torch.randperm(len(data), generator=torch.Generator().manual_seed(seed)).numpy()[:most]
-    held = max(1, len(order) // 10)
+    held = max(min(_FEWEST_HELD, len(order) // 2), len(order) // 10, 1)
     return data.take(order[:held]), data.take(order[held:])
 
 

@@ -194,7 +194,7 @@ class _Scene:
 
     def stage(self, attack: Attack) -> tuple[Knowledge, Release, Truth]:
         """What this attack is given: a re-identification sees as many releases as there are candidates, an attack on
-        repeated releases some of the victims."""
+        repeated releases some of the victims, one that is to name the row the records behind each message."""
         if attack.wants_repeats and self.keyed is not None:
             return self.keyed.again(self.knowledge, self.release)
         return self._lined_up(attack, self.knowledge, self.release, self.truth)
@@ -218,6 +218,8 @@ class _Scene:
     def _lined_up(
         self, attack: Attack, knowledge: Knowledge, release: Release, truth: Truth
     ) -> tuple[Knowledge, Release, Truth]:
+        if attack.threat == "row" and self.keyed is not None:
+            return self.keyed.lined_up(knowledge), release, truth
         if attack.threat != "reidentification":
             return knowledge, release, truth
         payload = release.payload[: len(self._candidates)]

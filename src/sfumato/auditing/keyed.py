@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sfumato.attacks.training import MOST_NUMBERS
 from sfumato.auditing.effort import Effort
 from sfumato.core.dataset import Dataset, Splits
 from sfumato.core.knowledge import Knowledge, Opened, OwnDevice, Truth
@@ -15,9 +16,6 @@ from sfumato.core.release import Release
 
 if TYPE_CHECKING:
     from sfumato.mechanisms.base import Mechanism
-
-_MOST_NUMBERS = 240_000_000
-"""Repeated payloads of so many numbers in all are held at once."""
 
 Staged = tuple[Knowledge, Release, Truth]
 
@@ -46,16 +44,19 @@ class Keyed:
         self._device = _device(mechanism, derive_seed(seed, "own device"))
         self._plain_device = _without_keys(self._device)
         each = opened.payload[0].size * (effort.repeats + 1)
-        most = max(2 * len(shown), 2 * d, min(effort.candidates, _MOST_NUMBERS // each))
+        most = max(2 * len(shown), 2 * d, min(effort.candidates, MOST_NUMBERS // each))
         rest = np.setdiff1d(np.arange(len(victim)), shown)
         self._some = victim.take(np.concatenate([shown, rest])[:most])
         self._plain: Staged | None = None
         self._again: dict[bool, Staged] = {}
 
     def granted(self, knowledge: Knowledge) -> Knowledge:
-        """With the attacker's own device, the cloud's network, and the records behind each message."""
-        cloud = self._mechanism.public_cloud()
-        return replace(knowledge, own_device=self._device, cloud=cloud, line_ups=self._line_ups)
+        """With the attacker's own device and the cloud's network."""
+        return replace(knowledge, own_device=self._device, cloud=self._mechanism.public_cloud())
+
+    def lined_up(self, knowledge: Knowledge) -> Knowledge:
+        """With the records behind each message, for the one threat that is about them."""
+        return replace(knowledge, line_ups=self._line_ups)
 
     def plain(self, knowledge: Knowledge, release: Release) -> Staged:
         """No defence: the same messages with the identity for a key, and an own device that does so, too."""

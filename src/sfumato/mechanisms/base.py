@@ -116,6 +116,7 @@ class Mechanism(ABC):
         self.schema_ = data.schema
         self._build(data.schema)
         self._fit(data, run, progress, start)
+        self._settle()
         if run is not None:
             self.save(run.path)
             run.finish()
@@ -174,6 +175,9 @@ class Mechanism(ABC):
     @abstractmethod
     def guarantee(self) -> Guarantee:
         """What is promised about every release."""
+
+    def check_writing(self) -> None:  # noqa: B027 — most mechanisms have nothing to check
+        """Raise ``UsageError`` if a release that is written now could not keep what it promises."""
 
     def gives_records(self) -> bool:
         """Whether the payload is a record of the owner's kind, to be written in its original columns."""
@@ -262,7 +266,13 @@ class Mechanism(ABC):
                 continue
             weights = {f"{module}.{name}": tensor for name, tensor in read_tensors(file).items()}
             load_state_of({module: network}, weights, mechanism)
+        mechanism._settle()
         return mechanism
+
+    def _settle(self) -> None:
+        """Training is over: no later call may touch running statistics."""
+        for network in self._modules().values():
+            network.eval()
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "schema_"):

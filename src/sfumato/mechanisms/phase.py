@@ -23,19 +23,12 @@ from sfumato.core.knowledge import Opened
 from sfumato.core.randomness import Randomness, Secure, Seeded, derive_seed
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.base import check_records
-from sfumato.mechanisms.phasing.decoys import (
-    SECRET_BYTES,
-    Pool,
-    grouped_rows,
-    neighbour_rows,
-    random_tags,
-    record_tags,
-    secret_file,
-)
-from sfumato.mechanisms.phasing.device import Cloud, Device
+from sfumato.mechanisms.phasing.cutting import CUSTOM, Model, check_model, cut, generator, message_shape, widen
+from sfumato.mechanisms.phasing.decoys import grouped_rows, neighbour_rows, random_tags, record_tags
+from sfumato.mechanisms.phasing.device import Cloud, Device, encode
 from sfumato.mechanisms.phasing.game import Networks, PhaseGame, critic_network
-from sfumato.mechanisms.phasing.halves import CUSTOM, Model, check_model, cut, generator, message_shape, widen
 from sfumato.mechanisms.phasing.keys import hide, turn
+from sfumato.mechanisms.phasing.pool import SECRET_BYTES, Pool, secret_file
 from sfumato.mechanisms.played import PlayedMechanism
 from sfumato.nets.loop import as_tensor, channels_last, forward_in_batches
 from sfumato.nets.maps import map_decoder
@@ -121,19 +114,19 @@ class Phase(PlayedMechanism):
     def _build(self, schema: Schema) -> None:
         torch.manual_seed(derive_seed(self.seed, "phase", "weights"))
         self.fewest = self.d
-        halves = cut("phase", self.model, self.encrypt_to, self.decrypt_from, schema)
-        channels = self.channels or halves.features[0]
+        thirds = cut("phase", self.model, self.encrypt_to, self.decrypt_from, schema)
+        channels = self.channels or thirds.features[0]
         try:
-            middle = to_phase(halves.middle, channels=halves.features[0])
+            middle = to_phase(thirds.middle, channels=thirds.features[0])
         except NotEquivariant as error:
             raise UsageError(f"phase: the cloud's part of the network cannot be converted. {error}") from None
-        narrow = channels != halves.features[0]
-        self.encoder_ = channels_last(nn.Sequential(halves.head, generator(halves.features, channels)))
+        narrow = channels != thirds.features[0]
+        self.encoder_ = channels_last(nn.Sequential(thirds.head, generator(thirds.features, channels)))
         self.cloud_ = channels_last(
-            nn.Sequential(Each(widen(halves.features, channels)), middle) if narrow else nn.Sequential(middle)
+            nn.Sequential(Each(widen(thirds.features, channels)), middle) if narrow else nn.Sequential(middle)
         )
-        self.decoder_ = channels_last(halves.tail)
-        row = self.row_shape_ = message_shape(halves.features, channels)
+        self.decoder_ = channels_last(thirds.tail)
+        row = self.row_shape_ = message_shape(thirds.features, channels)
         fights = self.variant == "published" and self.critic > 0.0
         self.critic_ = critic_network(row) if fights else None
         self.inverter_ = channels_last(map_decoder(row, schema.shape, 32)) if self.lam < 1.0 else None
@@ -148,19 +141,14 @@ class Phase(PlayedMechanism):
 
     def _open(self, x: FloatArray, randomness: Randomness, secret: bytes = b"") -> Opened:
         """Who stands with whom, the features, the keys: everything that makes a release."""
-        if len(x) < self.d:
-            raise UsageError(
-                f"phase: {len(x)} record(s) cannot hide among themselves at d = {self.d}: release at least {self.d} "
-                "together, or use a device with a pool of decoys."
-            )
         rows = self._rows(x, randomness, secret)
-        features = forward_in_batches(self.encoder_, as_tensor(x)).numpy()
+        features = encode(self.encoder_, x, randomness)
         payload, keys = hide(features, rows, randomness, reflections=self.variant == "exchangeable")
         return Opened(payload, keys, rows)
 
     def _rows(self, x: FloatArray, randomness: Randomness, secret: bytes = b"") -> IntArray:
         if not self.keyed:
-            tags = random_tags(len(x), randomness)
+            tags = random_tags(x, randomness)
         elif secret:
             tags = record_tags(x, secret)
         elif isinstance(randomness, Secure):
@@ -183,6 +171,8 @@ class Phase(PlayedMechanism):
 
     def repeated(self, data: Dataset, times: int, *, seed: int) -> tuple[FloatArray, ...]:
         """Fresh keys each time; the decoys of the same device stay, if they are ``keyed``."""
+        self._check_fitted()
+        check_records(data.x, self.schema_, data.name)
         secret = Seeded(seed).uniform((SECRET_BYTES // 8,)).tobytes()
         draws = (Seeded(derive_seed(seed, number)) for number in range(times))
         return tuple(self._open(data.x, draw, secret).payload for draw in draws)
@@ -198,25 +188,28 @@ class Phase(PlayedMechanism):
         plain = turn(answers, sent.key if keys is None else keys, back=True)[:, 0]
         return forward_in_batches(self.decoder_, as_tensor(np.ascontiguousarray(plain))).numpy()
 
-    def device(self, *, secret: Path | None = None, pool: npt.ArrayLike | None = None) -> Device:
+    def device(self, *, secret: str | Path | None = None, pool: npt.ArrayLike | None = None) -> Device:
         """The device half. ``secret`` is the file of the device's secret (made on first use).
 
         ``pool`` holds records for decoys, needed to send single records; which of them were used is kept beside the
-        secret, because a decoy must not serve two records.
+        secret, because a decoy must not serve two records. Company from a pool always stays, whatever ``keyed`` says.
         """
         self._check_fitted()
-        own = secret_file(secret) if secret is not None else self._own_secret()
+        file = None if secret is None else Path(secret)
+        own = secret_file(file) if file is not None else self._own_secret()
         decoys = None
         if pool is not None:
             records = np.asarray(pool, dtype=np.float32)
             check_records(records, self.schema_, "pool")
-            features = forward_in_batches(self.encoder_, as_tensor(records)).numpy()
-            decoys = Pool(features, own, None if secret is None else secret.with_suffix(".used.json"))
+            decoys = Pool(records, own, None if file is None else file.with_name(file.name + ".used.json"))
+        with torch.inference_mode():
+            answer = self.cloud_(torch.zeros(1, self.d, *self.row_shape_))
         return Device(
             self.encoder_,
             self.decoder_,
             self.schema_,
             self.d,
+            answer=tuple(answer.shape[2:]),
             reflections=self.variant == "exchangeable",
             arrange=lambda x: self._rows(x, Secure(), own),
             pool=decoys,
@@ -226,6 +219,16 @@ class Phase(PlayedMechanism):
         """The cloud half."""
         self._check_fitted()
         return Cloud(self.cloud_, self.d, self.row_shape_)
+
+    def check_writing(self) -> None:
+        if self.keyed and not os.environ.get(SECRET_VARIABLE):
+            raise UsageError(
+                f"set {SECRET_VARIABLE} to the file of this device's secret (it is made on first use): without it a "
+                "second release of these records would have other decoys, and the two together give every record away."
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_secret": b""}  # a copy in another process is another device
 
     def public_encoder(self) -> nn.Module:
         return self.encoder_
@@ -253,7 +256,8 @@ class Phase(PlayedMechanism):
             statement=(
                 f"Which of the {self.d} rows of a message is the record cannot be told better than by guessing, by "
                 "any attacker of any strength: keys are Haar on O(d), so the message shows the set of rows and no "
-                f"order. It does not hide the set: whoever may name {self.d} candidates names the record."
+                f"order. It does not hide the set: whoever may name {self.d} candidates names the record. Sent again "
+                "in other company, even in a batch that has grown by one, the record is found."
             ),
             anonymity=1.0 / self.d,
             conditions=self._conditions(),
@@ -261,12 +265,13 @@ class Phase(PlayedMechanism):
 
     def _conditions(self) -> tuple[str, ...]:
         again = (
-            "a record that is sent again is sent with the same records (decoys are a keyed function of the batch)"
+            "a record that is sent again is sent by the same device (the same secret) in exactly the same batch, or "
+            "with decoys from the same pool"
             if self.keyed
             else "no record is ever sent twice: decoys are drawn afresh, and two messages of one record meet in it"
         )
         return (
-            "before the release the attacker could not tell the records of a group apart either",
+            "before the release the attacker could not tell the records of a group apart either, and they differ",
             "nothing that travels beside the message, such as a label or an answer, tells its rows apart",
             again,
             "keys and the device's secret stay on the device",

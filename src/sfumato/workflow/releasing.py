@@ -35,6 +35,7 @@ def release_run(
 
     RunFolder.open(path)
     mechanism = load_mechanism(path)
+    mechanism.check_writing()
     if labels and mechanism.hides_result:
         raise UsageError(f"{mechanism.name} hides the label as well; beside a message it would tell whose it is.")
     if labels and PAYLOAD in mechanism.schema_.utility:

@@ -20,7 +20,7 @@ from sfumato.core.guarantee import Guarantee, empirical
 from sfumato.core.randomness import Randomness, derive_seed
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.encoder import Discriminative
-from sfumato.mechanisms.phasing.halves import CUSTOM, Model, check_model, cut, generator
+from sfumato.mechanisms.phasing.cutting import CUSTOM, Model, check_model, cut, generator
 from sfumato.mechanisms.played import PlayedMechanism
 from sfumato.nets.loop import as_tensor, channels_last, forward_in_batches
 
@@ -59,9 +59,9 @@ class Split(PlayedMechanism):
 
     def _build(self, schema: Schema) -> None:
         torch.manual_seed(derive_seed(self.seed, self.name, "weights"))
-        halves = cut(self.name, self.model, self.encrypt_to, self.decrypt_from, schema)
-        self.encoder_ = channels_last(self._encoder(halves.head, halves.features))
-        self.rest_ = channels_last(nn.Sequential(halves.middle, halves.tail))
+        thirds = cut(self.name, self.model, self.encrypt_to, self.decrypt_from, schema)
+        self.encoder_ = channels_last(self._encoder(thirds.head, thirds.features))
+        self.rest_ = channels_last(nn.Sequential(thirds.middle, thirds.tail))
 
     def _encoder(self, head: nn.Module, features: tuple[int, ...]) -> nn.Module:
         return head

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
 from torch import nn
 
-from sfumato.core.dataset import FloatArray
+from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.core.errors import DataError, UsageError
-from sfumato.core.randomness import Secure
+from sfumato.core.randomness import Randomness, Secure
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.base import check_records
-from sfumato.mechanisms.phasing.decoys import Pool
 from sfumato.mechanisms.phasing.keys import hide, turn
+from sfumato.mechanisms.phasing.pool import Pool
 from sfumato.nets.loop import as_tensor, forward_in_batches
 
-Rows = Callable[[FloatArray], npt.NDArray[np.int64]]
+Arrange = Callable[[FloatArray], IntArray]
 """Records (N, …) → (N, d) positions: who stands in each message."""
 
 
@@ -35,23 +35,37 @@ class Message:
         return len(self.features)
 
 
-@dataclass(frozen=True)
 class Key:
     """The rotations (N, d, d) of one message. It stays on the device: it is not printed and cannot be pickled."""
 
-    message: str
-    rotations: FloatArray = field(repr=False)
-    single: bool = field(default=False, repr=False)
+    __slots__ = ("message", "rotations", "single")
 
-    def __reduce__(self) -> NoReturn:
+    def __init__(self, message: str, rotations: FloatArray, *, single: bool) -> None:
+        self.message, self.rotations, self.single = message, rotations, single
+
+    def __repr__(self) -> str:
+        return f"Key(of message {self.message})"
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
         raise UsageError("a key never leaves the device: it cannot be pickled or copied to another process.")
+
+
+def encode(encoder: nn.Module, x: FloatArray, randomness: Randomness) -> FloatArray:
+    """The feature of each record, computed in an order drawn anew.
+
+    The last bits of a feature depend on its place in the batch. In the records' own order they would tell which row
+    of a message was the record; in a secret one they tell nothing.
+    """
+    order = np.argsort(randomness.uniform((len(x),)))
+    features = forward_in_batches(encoder, as_tensor(x[order])).numpy()
+    return features[np.argsort(order)]
 
 
 class Device:
     """The encryption module g and the decryption module, on the side that knows the key.
 
     ``arrange`` says which records of a batch share a message; with a ``pool`` decoys come from there, and a single
-    record can be sent.
+    record can be sent. ``answer`` is the shape of one row of the cloud's answer.
     """
 
     def __init__(
@@ -61,13 +75,14 @@ class Device:
         schema: Schema,
         d: int,
         *,
+        answer: tuple[int, ...],
         reflections: bool,
-        arrange: Rows,
+        arrange: Arrange,
         pool: Pool | None = None,
     ) -> None:
         self._encoder, self._decoder = encoder, decoder
-        self._schema, self.d, self._reflections = schema, d, reflections
-        self._arrange, self._pool = arrange, pool
+        self._schema, self.d, self._answer = schema, d, answer
+        self._reflections, self._arrange, self._pool = reflections, arrange, pool
 
     def encrypt(self, x: npt.ArrayLike) -> tuple[Message, Key]:
         """Eq. 3, x = exp(iθ)[a + bi], for R ∈ O(d): each record's feature and its decoys', turned by a fresh key.
@@ -78,29 +93,30 @@ class Device:
         single = records.shape == self._schema.shape
         records = records[None] if single else records
         check_records(records, self._schema, "x")
-        features = forward_in_batches(self._encoder, as_tensor(records)).numpy()
-        if self._pool is not None:
-            features, rows = self._pool.beside(records, features, self.d)
-        else:
-            self._check_enough(len(records))
-            rows = self._arrange(records)
-        hidden, keys = hide(features, rows, Secure(), reflections=self._reflections)
+        everyone, rows = self._company(records)
+        randomness = Secure()
+        features = encode(self._encoder, everyone, randomness)
+        hidden, keys = hide(features, rows, randomness, reflections=self._reflections)
         name = secrets.token_hex(16)
-        return Message(hidden, name), Key(name, keys, single)
+        return Message(hidden, name), Key(name, keys, single=single)
 
-    def _check_enough(self, count: int) -> None:
-        if count < self.d:
-            raise UsageError(
-                f"{count} record(s) cannot hide among themselves at d = {self.d}: send at least {self.d} together, "
-                "or give the device a pool of decoys."
-            )
+    def _company(self, records: FloatArray) -> tuple[FloatArray, IntArray]:
+        """All records that are needed, and who of them stands in each message, the record first."""
+        if self._pool is None:
+            return records, self._arrange(records)
+        decoys = self._pool.beside(records, self.d)
+        count = len(records)
+        places = count + np.arange(count * (self.d - 1)).reshape(count, -1)
+        rows = np.column_stack([np.arange(count), places])
+        return np.concatenate([records, decoys.reshape(-1, *records.shape[1:])]), rows
 
     def decrypt(self, message: Message, key: Key) -> FloatArray:
         """Class scores (N, classes), or (classes,) for a single record: Rᵀ takes the answer back, row 0 is read."""
+        _check_message(message)
         if message.name != key.message:
             raise UsageError("this key belongs to another message: decrypt each answer with the key of its question.")
         count = len(key.rotations)
-        check_features(message.features, self.d, None)
+        check_features(message.features, self.d, self._answer, "an answer of the cloud")
         if len(message) != count:
             raise DataError(f"the answer holds {len(message)} records and the key {count}.")
         plain = np.ascontiguousarray(turn(message.features, key.rotations, back=True)[:, 0])
@@ -115,20 +131,26 @@ class Cloud:
         self._network, self._d, self._shape = network, d, shape
 
     def __call__(self, message: Message) -> Message:
-        check_features(message.features, self._d, self._shape)
+        _check_message(message)
+        check_features(message.features, self._d, self._shape, "a message to this cloud")
         answer = forward_in_batches(self._network, as_tensor(np.asarray(message.features, dtype=np.float32)))
         return Message(answer.numpy(), message.name)
 
 
-def check_features(features: FloatArray, d: int, shape: tuple[int, ...] | None) -> None:
-    """Raise ``DataError`` unless this is a message of dimension d (and of this feature shape) with finite numbers."""
+def _check_message(message: Message) -> None:
+    if not isinstance(message, Message):
+        raise UsageError(f"expected a Message, as device.encrypt makes it, and got {type(message).__name__}.")
+
+
+def check_features(features: FloatArray, d: int, shape: tuple[int, ...], what: str) -> None:
+    """Raise ``DataError`` unless these are finite numbers of d components of ``shape`` a record."""
     if features.ndim < 3 or features.shape[1] != d:
         raise DataError(
-            f"a message of this network has {d} components on axis 1, this one has shape {features.shape}: "
-            "device and cloud must be fitted with one d."
+            f"{what} has {d} components on axis 1, this one has shape {features.shape}: device and cloud must be "
+            "fitted with one d."
         )
-    if shape is not None and features.shape[2:] != shape:
-        raise DataError(f"features in this message have shape {features.shape[2:]}, the cloud was built for {shape}.")
+    if features.shape[2:] != shape:
+        raise DataError(f"{what} has features of shape {shape}, this one of {features.shape[2:]}.")
     if len(features) == 0:
         raise DataError("the message holds no records.")
     finite = np.isfinite(features).reshape(len(features), -1).all(axis=1)

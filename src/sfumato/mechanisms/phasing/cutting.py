@@ -22,7 +22,7 @@ _SMALLEST_SIDE = 8
 
 
 @dataclass(frozen=True)
-class Halves:
+class Thirds:
     """``head`` → ``middle`` → ``tail`` is the original network; ``features`` is one record's shape after the head."""
 
     head: nn.Module
@@ -42,7 +42,7 @@ def check_model(mechanism: str, model: Model, encrypt_to: str, decrypt_from: str
         raise UsageError(f"{mechanism}: name the modules of your network to split at with encrypt_to and decrypt_from.")
 
 
-def cut(mechanism: str, model: Model, encrypt_to: str, decrypt_from: str, schema: Schema) -> Halves:
+def cut(mechanism: str, model: Model, encrypt_to: str, decrypt_from: str, schema: Schema) -> Thirds:
     """The network for this schema's first utility label, cut at the named modules (the paper's for provided ones)."""
     classes = len(next(iter(schema.utility.values())))
     try:
@@ -66,7 +66,7 @@ def cut(mechanism: str, model: Model, encrypt_to: str, decrypt_from: str, schema
         raise UsageError(f"{mechanism}: the network cannot take records of shape {schema.shape} ({error}).") from None
     if scores != (classes,):
         raise UsageError(f"{mechanism}: the network gives {scores} for a record, the label has {classes} classes.")
-    return Halves(parts.head, parts.middle, parts.tail, features)
+    return Thirds(parts.head, parts.middle, parts.tail, features)
 
 
 def default_network(schema: Schema) -> str:

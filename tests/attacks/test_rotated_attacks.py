@@ -200,9 +200,10 @@ def test_no_key_hides_which_records_are_in_a_message(group: str, d: int, scenes:
     stage = scenes.scene(group, d)
     knowledge, release, truth = stage.stage(ReidentifyBySpan())
     guess = ReidentifyBySpan().guess(release, knowledge)
-    assert knowledge.candidates is not None and stage.knowledge.line_ups is not None
+    line_ups = stage.stage(RowsByKey())[0].line_ups
+    assert knowledge.candidates is not None and line_ups is not None
     found = knowledge.candidates.x[guess][:, None]
-    behind = stage.knowledge.line_ups[: len(guess)]
+    behind = line_ups[: len(guess)]
     assert (found == behind).reshape(len(guess), d, -1).all(axis=2).any(axis=1).all()
     assert (guess == truth.positions()).mean() > 0.6  # the others are decoys that stand in the line-up
 
@@ -326,10 +327,11 @@ def test_effort_for_private_labels_runs_nothing_else(digits: Splits) -> None:
 def test_the_scene_of_keys_is_the_release_itself(scenes: Scenes) -> None:
     stage = scenes.scene("o", 3)
     opened = stage.mechanism.opened(stage.splits.victim, seed=_victims_seed())
-    assert opened is not None and stage.knowledge.line_ups is not None
+    knowledge, _, truth = stage.stage(RowsByKey())
+    assert opened is not None and knowledge.line_ups is not None
     np.testing.assert_array_equal(stage.release.payload, opened.payload)
-    positions = stage.truth.positions()
-    picked = stage.knowledge.line_ups[np.arange(len(positions)), positions]
+    positions = truth.positions()
+    picked = knowledge.line_ups[np.arange(len(positions)), positions]
     np.testing.assert_array_equal(picked, stage.splits.victim.x)
     assert 0.2 < (positions == 0).mean() < 0.5
 

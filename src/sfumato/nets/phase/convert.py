@@ -48,7 +48,8 @@ def to_phase(
 ) -> GraphModule:
     """The twin of ``module``, from phase tensors (B, d, C, …) to phase tensors.
 
-    Weights are copied, biases dropped, batch norms become Eq. 7 and ReLU-like activations Eq. 6 with this ``c``;
+    Weights are copied, biases dropped. Batch norms become Eq. 7, which has no scale, and with new statistics: train the
+    twin before it is used. ReLU-like activations become Eq. 6 with this ``c``;
     "auto" is the paper's rule: 1 in a network with batch norm, else c_k = E‖f_k‖ (None). ``channels`` of the input are
     needed only where c_k stands before the first convolution. A dropout called as a function follows the twin's
     training mode. Raises ``NotEquivariant``.

@@ -148,6 +148,7 @@ def _suite(scene: _Scene) -> list[Attack]:
     chosen = {"epochs": effort.attack_epochs, "width": effort.attack_width, "steps": effort.attack_steps}
     every = suite(schema, **chosen)
     if scene.keyed is not None:
+        every = [attack for attack in every if attack.name != "inverse-mirror"]  # a message is no encoder's output
         every += rotation_suite(schema, next(iter(scene.splits.victim.utility)), **chosen)
     return [attack for attack in every if effort.threats in ("all", attack.threat)]
 

@@ -110,9 +110,6 @@ class InverseNetwork(ReconstructionAttack):
         upside_down = mirror(knowledge.encoder, record)
         if payload == features:
             return upside_down
-        if payload[1:] == features and len(features) > 1:  # rows of maps: each place is read from the rows there
-            conv = nn.Conv1d if len(features) == 2 else nn.Conv2d
-            return nn.Sequential(nn.Flatten(1, 2), conv(payload[0] * features[0], features[0], 1), upside_down)
         return nn.Sequential(  # what left is not the feature itself: learn the way back to it first
             nn.Flatten(),
             nn.Linear(torch.Size(payload).numel(), torch.Size(features).numel()),

@@ -306,7 +306,7 @@ def test_an_audit_of_a_mechanism_with_keys_runs_both_suites(digits: Splits) -> N
     )
     result = audit(Turned().fit(few.owner), few, effort=FEW, controls=Controls())
     schema = digits.schema
-    wanted = {attack.name for attack in (*suite(schema), *rotation_suite(schema, "digit"))}
+    wanted = {attack.name for attack in (*suite(schema), *rotation_suite(schema, "digit"))} - {"inverse-mirror"}
     assert {score.attack for score in result.attacks} | {name for name, _ in result.skipped} == wanted
     assert {"row", "key", "list-reconstruction", "result:digit", "attribute:ge5"} <= set(result.worst)
     assert all(score.control is not None for score in result.attacks)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -89,9 +91,8 @@ def test_private_labels_are_asked_for_exactly_if_they_are_read(
 
 @every
 def test_what_is_written_holds_no_private_column(
-    name: str, fitted: dict[str, Mechanism], parity: Splits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, fitted: dict[str, Mechanism], parity: Splits, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("SFUMATO_DEVICE_SECRET", str(tmp_path / "device.key"))
     run = RunFolder.create(tmp_path / "written", {"run": {"mechanism": name}, "data": {}})
     fitted[name].save(run.path)
     run.finish()
@@ -100,7 +101,8 @@ def test_what_is_written_holds_no_private_column(
     digit = few.utility["odd"] + 4 * few.private["ge5"] + few.private["ge5"]  # odd and ge5 are questions about it
     np.savez(tmp_path / "new.npz", image=pixels, label=digit)
     labels = not fitted[name].hides_result
-    card = release_run(run.path, str(tmp_path / "new.npz"), tmp_path / "released", labels=labels)
+    with mock.patch.dict(os.environ, SFUMATO_DEVICE_SECRET=str(tmp_path / "device.key")):
+        card = release_run(run.path, str(tmp_path / "new.npz"), tmp_path / "released", labels=labels)
     assert card["labels"] == (["odd"] if labels else [])
     names = pq.read_schema(tmp_path / "released" / "release.parquet").names
     assert names == ["payload", *card["labels"]]

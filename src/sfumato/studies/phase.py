@@ -105,21 +105,14 @@ def _scale(data: str, scale: str) -> Scale:
 
 
 def _resnet_scale(_data: str, scale: str) -> Scale:
-    """ResNet-α and -β with all baselines; at ``cpu`` ResNet-20-α alone, on 9,000 pictures."""
+    """ResNet-α and -β with all baselines; at ``cpu`` ResNet-20-α and its original alone, on 9,000 pictures."""
 
     def part(depth: int, cut: str) -> Part:
         name = f"resnet{depth}-{cut}"
         more = {"model": name, "epochs": _RESNET_EPOCHS[scale]}
-        extra = () if scale == "cpu" else (Point("split-extra", more),)
-        return Part(
-            (
-                Point("split", more),
-                *extra,
-                _phase(more, variant="published", keyed=False, d=2),
-                _phase(more, d=2),
-            ),
-            name=name,
-        )
+        theirs = (Point("split-extra", more), _phase(more, variant="published", keyed=False, d=2))
+        points = (Point("split", more), *(() if scale == "cpu" else theirs), _phase(more, d=2))
+        return Part(points, name=name)
 
     cuts = ("alpha",) if scale == "cpu" else ("alpha", "beta")
     parts = tuple(part(depth, cut) for depth in _RESNETS[scale] for cut in cuts)

@@ -18,11 +18,11 @@ from sfumato.mechanisms.phasing.keys import hide, turn
 from sfumato.nets.loop import as_tensor, forward_in_batches
 
 TARGET = 0.10
-RECORDS, ROUNDS = 2000, 15
+RECORDS, ROUNDS = 128, 60
 
 
 def run() -> dict[str, Any]:
-    """Interleaved rounds of the device's layers (both halves) and of everything else that it does, one thread."""
+    """Interleaved rounds of the layers on the device and of everything else that it does, one thread, 128 records."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     measured = {f"d = {d}": _compare(d) for d in (2, 4)}

@@ -13,8 +13,8 @@ Geometry = Literal["pca", "umap"]
 @dataclass(frozen=True)
 class Effort:
     """Epochs, width and least number of steps of the inverse networks; epochs of the fresh classifier; candidates;
-    further releases of the same victims, where there are keys; how the picture of the payloads is made; whether attacks
-    on a private label are all that is run."""
+    further releases of the same victims, where there are keys; how the picture of the payloads is made; whether the
+    attacks of one threat are all that is run."""
 
     attack_epochs: int = 6
     attack_width: int = 32
@@ -23,7 +23,7 @@ class Effort:
     candidates: int = 1000
     repeats: int = 7
     geometry: Geometry = "pca"
-    threats: Literal["all", "attribute"] = "all"
+    threats: Literal["all", "attribute", "list-reconstruction"] = "all"
 
 
 SMOKE = Effort(attack_epochs=2, attack_width=16, attack_steps=60, task_epochs=2, candidates=100, repeats=3)

@@ -286,15 +286,21 @@ def _front_scale(data: str, scale: str) -> Scale:
         for channels, lam in _FRONT[scale]
     )
     limit = {"smoke": _SMOKE_LIMIT, "cpu": 12_000}.get(scale)
-    return Scale((Part(points),), _EFFORTS[scale], limit=limit, warm_start=False)
+    effort = replace(_EFFORTS[scale], threats="list-reconstruction")
+    if scale == "cpu":
+        effort = replace(effort, attack_epochs=2, attack_steps=250)
+    return Scale((Part(points),), effort, limit=limit, warm_start=False)
 
 
 def _front(_data: str, results: Results) -> list[Row]:
     rows = []
     for result in results:
         rows.append(score_row(f"{result['point']}: accuracy", accuracy(result)))
-        rows.append(score_row(f"{result['point']}: best of d guesses", result["worst"]["list-reconstruction"]))
-        rows.append(score_row(f"{result['point']}: best single guess", result["worst"]["reconstruction"]))
+        listed = result["worst"]["list-reconstruction"]
+        rows.append(score_row(f"{result['point']}: best of d guesses ({listed['attack']})", listed))
+        alike = attack_score(result, listed["attack"], "ssim")
+        if alike is not None:
+            rows.append(score_row(f"{result['point']}: the same, likeness", alike))
     return rows
 
 

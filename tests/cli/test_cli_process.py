@@ -24,9 +24,7 @@ def stop_after_first_epoch(args: tuple[str, ...], run: Path, sign: signal.Signal
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(
-            signal.SIGINT, signal.SIG_DFL
-        ),  # a background shell has its children ignore it
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background shell ignores it
     )
     until = time.monotonic() + 60
     while not (run / "checkpoint/progress.safetensors").exists():

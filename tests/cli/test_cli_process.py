@@ -24,7 +24,7 @@ def stop_after_first_epoch(args: tuple[str, ...], run: Path, sign: signal.Signal
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background shell ignores it
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 — else ignored in a background shell
     )
     until = time.monotonic() + 60
     while not (run / "checkpoint/progress.safetensors").exists():

@@ -23,7 +23,7 @@ from sfumato.core.knowledge import Opened
 from sfumato.core.randomness import Randomness, Secure, Seeded, derive_seed
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.base import check_records
-from sfumato.mechanisms.phasing.cutting import CUSTOM, Model, check_model, cut, generator, message_shape, widen
+from sfumato.mechanisms.phasing.cutting import CUSTOM, Model, check_model, cut, generator, widen
 from sfumato.mechanisms.phasing.decoys import grouped_rows, neighbour_rows, random_tags, record_tags
 from sfumato.mechanisms.phasing.device import Cloud, Device, encode
 from sfumato.mechanisms.phasing.game import Networks, PhaseGame, critic_network
@@ -126,7 +126,7 @@ class Phase(PlayedMechanism):
             nn.Sequential(Each(widen(thirds.features, channels)), middle) if narrow else nn.Sequential(middle)
         )
         self.decoder_ = channels_last(thirds.tail)
-        row = self.row_shape_ = message_shape(thirds.features, channels)
+        row = self.row_shape_ = (channels, *thirds.features[1:])  # one row of a message
         fights = self.variant == "published" and self.critic > 0.0
         self.critic_ = critic_network(row) if fights else None
         self.inverter_ = channels_last(map_decoder(row, schema.shape, 32)) if self.lam < 1.0 else None

@@ -89,8 +89,3 @@ def widen(features: tuple[int, ...], channels: int) -> nn.Module:
         return nn.Linear(channels, features[0], bias=False)
     conv = nn.Conv1d if len(features) == 2 else nn.Conv2d
     return conv(channels, features[0], 1, bias=False)
-
-
-def message_shape(features: tuple[int, ...], channels: int) -> tuple[int, ...]:
-    """One row of a message."""
-    return (channels, *features[1:])

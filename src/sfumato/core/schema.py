@@ -54,6 +54,7 @@ class Schema:
     (low, high) of each channel, so that records can be turned back into the owner's units.
     ``utility`` and ``private`` map each label to its class names, in code order; ``sources`` maps a label to the
     column or expression of the file it is read from (a label not in it is the column of its own name).
+    ``declared`` is true if ranges, categories and classes were given from outside instead of read from the records.
     """
 
     kind: Kind
@@ -66,6 +67,7 @@ class Schema:
     columns: tuple[Column, ...] = ()
     audio: AudioFrame | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
+    declared: bool = False
 
     @property
     def size(self) -> int:
@@ -100,6 +102,7 @@ class Schema:
             "columns": [{f.name: _plain(getattr(column, f.name)) for f in fields(column)} for column in self.columns],
             "audio": None if self.audio is None else {f.name: getattr(self.audio, f.name) for f in fields(self.audio)},
             "sources": dict(self.sources),
+            "declared": self.declared,
         }
 
     @classmethod
@@ -118,6 +121,7 @@ class Schema:
             ),
             audio=None if value["audio"] is None else AudioFrame(**value["audio"]),
             sources=dict(value.get("sources", {})),
+            declared=bool(value.get("declared", False)),
         )
 
 

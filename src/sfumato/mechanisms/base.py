@@ -50,6 +50,8 @@ class Mechanism(ABC):
     """So many records make a release at least."""
     releases_raw: ClassVar[bool] = False
     """True only for the undefended control."""
+    synthetic: ClassVar[bool] = False
+    """Whether the payload is drawn from a model of the owner's records; the records given to ``release`` only count."""
     knob: ClassVar[str | None] = None
     """The hyper-parameter that trades utility against privacy."""
     spare: ClassVar[tuple[str, ...]] = ()
@@ -59,6 +61,11 @@ class Mechanism(ABC):
 
     seed: int
     schema_: Schema
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether there is nothing to learn without a utility label."""
+        return True
 
     @classmethod
     def parameters(cls) -> dict[str, Any]:
@@ -101,9 +108,9 @@ class Mechanism(ABC):
         """
         self._check_params()
         check_records(data.x, data.schema, data.name)
-        if not data.utility:
+        if self.needs_labels and not data.utility:
             raise DataError(f"{data.name} has no utility label: name one with --utility.")
-        labels = dict(data.utility)
+        labels = dict(data.utility) if self.needs_labels else {}
         if self.reads_private:
             if not data.private:
                 raise DataError(f"{self.name} reads a private label and {data.name} has none: name one with --private.")

@@ -1,0 +1,1 @@
+"""How `synth` learns a data set from noisy answers: one file a method."""

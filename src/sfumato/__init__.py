@@ -18,6 +18,7 @@ _HOME = {
     "Filter": "sfumato.mechanisms.filter",
     "LinearFilter": "sfumato.mechanisms.filter",
     "Phase": "sfumato.mechanisms.phase",
+    "Synth": "sfumato.mechanisms.synth",
     "to_phase": "sfumato.nets.phase",
     "audit": "sfumato.auditing",
     "sweep": "sfumato.workflow",
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.filter import LinearFilter as LinearFilter
     from sfumato.mechanisms.phase import Phase as Phase
     from sfumato.mechanisms.ran import RAN as RAN
+    from sfumato.mechanisms.synth import Synth as Synth
     from sfumato.mechanisms.vae import VAE as VAE
     from sfumato.nets.phase import to_phase as to_phase
     from sfumato.workflow import sweep as sweep
@@ -41,6 +43,7 @@ __all__ = [
     "Filter",
     "LinearFilter",
     "Phase",
+    "Synth",
     "__version__",
     "audit",
     "load",

@@ -137,3 +137,19 @@ def test_bootstrap_of_a_constant_has_no_width() -> None:
 def test_confusion_has_the_truth_in_rows_and_the_guess_in_columns() -> None:
     scores = np.eye(3, dtype=np.float32)[[0, 2, 2, 1]]
     assert metrics.confusion(np.array([0, 0, 2, 2]), scores).tolist() == [[1, 0, 1], [0, 0, 0], [0, 1, 1]]
+
+
+def test_tpr_at_a_low_fpr_of_a_case_by_hand() -> None:
+    """Members at 9, 8, 5 and strangers at 7, 6, 4, 3: no stranger is above 8, one of four at or above 7."""
+    truth = np.array([1, 1, 0, 0, 1, 0, 0])
+    scores = np.array([9, 8, 7, 6, 5, 4, 3], dtype=np.float32)
+    every = np.ones(7)
+    assert metrics.tpr_statistic(truth, scores, 0.01)(every) == pytest.approx(2 / 3)
+    assert metrics.tpr_statistic(truth, scores, 0.6)(every) == pytest.approx(1.0)
+    assert metrics.tpr_statistic(truth, -scores, 0.01)(every) == pytest.approx(0.0)
+
+
+def test_a_score_that_says_nothing_has_the_tpr_of_its_fpr() -> None:
+    truth = np.arange(10) % 2
+    assert metrics.tpr_statistic(truth, np.zeros(10, dtype=np.float32), 0.01)(np.ones(10)) == pytest.approx(0.01)
+    assert metrics.tpr_statistic(np.ones(3), np.zeros(3, dtype=np.float32), 0.01)(np.ones(3)) == 0.01

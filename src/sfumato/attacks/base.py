@@ -67,6 +67,10 @@ class Attack(ABC):
         """Why this attack cannot be run with this knowledge, or None."""
         return "needs query access to the protected pipeline" if knowledge.query is None else None
 
+    def expected(self, release: Release, knowledge: Knowledge) -> int:
+        """How many guesses there must be: one for each released record, unless the threat asks about others."""
+        return len(release)
+
     @abstractmethod
     def guess(self, release: Release, knowledge: Knowledge) -> Guess:
         """The attacker's answer for every released record. The victims' truth is out of reach here."""
@@ -96,12 +100,13 @@ class Attack(ABC):
         if shared:
             raise RuleBroken(f"{self.name}: {len(shared)} victims are in the attacker's auxiliary data.")
         started = time.perf_counter()
+        n = self.expected(release, knowledge)
         with guessing():
             guess = self.guess(release, knowledge)
-            trivial = self.trivial(knowledge, len(release))
+            trivial = self.trivial(knowledge, n)
         seconds = time.perf_counter() - started
-        if len(guess) != len(release) or not np.isfinite(guess).all():
-            raise RuleBroken(f"{self.name} must give one finite guess for each of the {len(release)} records.")
+        if len(guess) != n or not np.isfinite(guess).all():
+            raise RuleBroken(f"{self.name} must give one finite guess for each of the {n} records.")
         baseline = {m.metric: m.value for m in self.measure(trivial, truth)}
         scores = tuple(
             Score(
@@ -113,7 +118,7 @@ class Attack(ABC):
                 ci=m.ci,
                 baseline=baseline[m.metric],
                 control=None if control is None else control.get(m.metric),
-                n=len(release),
+                n=n,
                 seconds=round(seconds, 3),
                 primary=m.primary,
                 target=self.target(),

@@ -1,6 +1,7 @@
 """Measure a frozen mechanism: what others can do with the release, and what attackers can."""
 
-from sfumato.auditing.auditor import Audit, Controls, audit
+from sfumato.auditing.auditor import audit
 from sfumato.auditing.effort import CPU, FULL, SMOKE, Effort
+from sfumato.auditing.result import Audit, Controls
 
 __all__ = ["CPU", "FULL", "SMOKE", "Audit", "Controls", "Effort", "audit"]

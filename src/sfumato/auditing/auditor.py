@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +13,12 @@ from sfumato.auditing.effort import CPU, Effort
 from sfumato.auditing.geometry import picture
 from sfumato.auditing.information import information_scores
 from sfumato.auditing.keyed import Keyed
+from sfumato.auditing.result import GALLERY, Audit, Controls, Say
 from sfumato.auditing.utility import FRESH, fresh_scores, own_scores
 from sfumato.auditing.wrong_key import wrong_key
 from sfumato.core import metrics
 from sfumato.core.dataset import Dataset, FloatArray, IntArray, Splits
-from sfumato.core.guarantee import Guarantee
+from sfumato.core.errors import UsageError
 from sfumato.core.knowledge import Knowledge, Query, Truth
 from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
@@ -26,67 +26,6 @@ from sfumato.core.score import Score, worst_by_threat
 
 if TYPE_CHECKING:
     from sfumato.mechanisms.base import Mechanism
-
-Say = Callable[[str], None]
-GALLERY = 8
-
-
-@dataclass(frozen=True)
-class Audit:
-    """What was measured, and what a report shows of it.
-
-    ``confusion`` holds, for each private label, what the worst attribute attack took for what: its name, the classes,
-    and a matrix with the truth in rows and the guess in columns. ``information`` is an estimate and ranks nothing.
-    ``wrong_key`` is the accuracy that other keys than the right one give, {} for a mechanism without keys.
-    """
-
-    mechanism: str
-    data: str
-    guarantee: Guarantee
-    utility: tuple[Score, ...]
-    attacks: tuple[Score, ...]
-    skipped: tuple[tuple[str, str], ...]
-    confusion: dict[str, dict[str, Any]]
-    information: tuple[Score, ...]
-    wrong_key: dict[str, Any]
-    gallery: dict[str, FloatArray] = field(repr=False)
-    features: dict[str, Any] = field(repr=False)
-
-    @property
-    def worst(self) -> dict[str, Score]:
-        """The worst score of each threat: the one that counts."""
-        return worst_by_threat(self.attacks)
-
-    @property
-    def accuracy(self) -> Score:
-        """The mechanism's own accuracy where it has a classifier, else the fresh classifier's."""
-        return next(score for score in self.utility if score.primary)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "mechanism": self.mechanism,
-            "data": self.data,
-            "guarantee": self.guarantee.to_json(),
-            "utility": [score.to_json() for score in self.utility],
-            "attacks": [score.to_json() for score in self.attacks],
-            "worst": {threat: score.to_json() for threat, score in self.worst.items()},
-            "skipped": [{"attack": attack, "reason": reason} for attack, reason in self.skipped],
-            "confusion": self.confusion,
-            "information": [score.to_json() for score in self.information],
-            "wrong_key": self.wrong_key,
-        }
-
-
-class Controls:
-    """What each attack and task gets from the raw records; measured once for a data set and kept."""
-
-    def __init__(self) -> None:
-        self._values: dict[str, dict[str, float]] = {}
-
-    def get(self, key: str, measure: Callable[[], dict[str, float]]) -> dict[str, float]:
-        if key not in self._values:
-            self._values[key] = measure()
-        return self._values[key]
 
 
 def audit(
@@ -104,6 +43,12 @@ def audit(
     ``controls`` shares the undefended figures among audits of the same splits, effort and seed.
     """
     controls = controls or Controls()
+    if mechanism.synthetic:
+        from sfumato.auditing.synthetic import audit_synthetic
+
+        return audit_synthetic(mechanism, splits, attacks=attacks, effort=effort, seed=seed, controls=controls, say=say)
+    if effort.students:
+        raise UsageError(f"{mechanism.name} releases no synthetic records to learn from: leave out --student.")
     scene = _Scene(mechanism, splits, effort, seed)
     features = scene.features()  # first: what is missing for it must not cost an audit
     utility = _utility(scene, controls, say)

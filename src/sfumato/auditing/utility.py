@@ -27,7 +27,7 @@ _FEWEST_STEPS = 300
 def own_scores(logits: FloatArray, victim: Dataset, label: str) -> list[Score]:
     """The accuracy of the mechanism's own cloud half."""
     started = time.perf_counter()
-    return _scores(OWN, label, softmax(logits), victim, time.perf_counter() - started, None)
+    return classification_scores(OWN, label, softmax(logits), victim, time.perf_counter() - started, None)
 
 
 def fresh_scores(
@@ -38,7 +38,7 @@ def fresh_scores(
     classes = len(victim.schema.classes(label))
     network = _train(owner.payload, owner.utility[label], classes, epochs, derive_seed(seed, "fresh", label))
     logits = forward_in_batches(network, as_tensor(victim_release.payload)).numpy()
-    return _scores(FRESH, label, softmax(logits), victim, time.perf_counter() - started, control)
+    return classification_scores(FRESH, label, softmax(logits), victim, time.perf_counter() - started, control)
 
 
 def softmax(logits: FloatArray) -> FloatArray:
@@ -61,9 +61,17 @@ def _train(payload: FloatArray, labels: IntArray, classes: int, epochs: int, see
     return network
 
 
-def _scores(
-    task: str, label: str, probabilities: FloatArray, victim: Dataset, seconds: float, control: float | None
+def classification_scores(
+    task: str,
+    label: str,
+    probabilities: FloatArray,
+    victim: Dataset,
+    seconds: float,
+    control: float | None,
+    *,
+    primary: bool = True,
 ) -> list[Score]:
+    """The scores of class probabilities (N, classes) for a utility label; the accuracy ranks if ``primary``."""
     truth = victim.utility[label]
     majority = np.zeros_like(probabilities)
     majority[:, np.bincount(truth).argmax()] = 1.0
@@ -81,7 +89,7 @@ def _scores(
             control=control if m.metric == "accuracy" else None,
             n=len(victim),
             seconds=round(seconds, 3),
-            primary=m.primary,
+            primary=primary and m.primary,
             target=label,
             limits=m.limits,
         )

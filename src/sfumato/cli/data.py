@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli.options import Id, Json, Private, Utility, X
+from sfumato.cli.options import Domain, Id, Json, Private, Utility, X
 from sfumato.core.errors import DataError
 
 app = typer.Typer(help="List, describe and check data.", no_args_is_help=True, rich_markup_mode=None)
@@ -58,6 +58,7 @@ def check(
     utility: Utility = None,
     private: Private = None,
     subject: Id = None,
+    domain: Domain = None,
     json: Json = False,
 ) -> None:
     """Everything that is wrong with a file, in one pass; exit code 3 if it cannot be used."""
@@ -66,7 +67,7 @@ def check(
     from sfumato.cli.show import OUT, print_json
     from sfumato.data import check as find_problems
 
-    problems = find_problems(source, x=x, utility=utility, private=private, id=subject)
+    problems = find_problems(source, x=x, utility=utility, private=private, id=subject, domain=domain)
     errors = sum(problem.severity == "error" for problem in problems)
     if json:
         print_json({"source": source, "errors": errors, "problems": [asdict(problem) for problem in problems]})
@@ -78,6 +79,21 @@ def check(
     if errors:
         raise DataError(f"{source}: {_count(errors, 'error')} to mend before it can be used.")
     OUT.print(f"{source}: fine" + (f", {_count(len(problems), 'warning')}" if problems else ""), markup=False)
+
+
+@app.command()
+def domain(
+    source: Source,
+    x: X = None,
+    utility: Utility = None,
+    private: Private = None,
+    subject: Id = None,
+) -> None:
+    """Draft a domain file (TOML) from the records, to be corrected from what is publicly known."""
+    from sfumato.cli.show import OUT
+    from sfumato.data import domain_draft
+
+    OUT.print(domain_draft(source, x=x, utility=utility, private=private, id=subject), markup=False, end="")
 
 
 def _count(number: int, what: str) -> str:

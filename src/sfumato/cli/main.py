@@ -15,6 +15,7 @@ from sfumato.cli import data as data_commands
 from sfumato.cli.options import (
     Config,
     Data,
+    Domain,
     Id,
     Json,
     Limit,
@@ -27,6 +28,7 @@ from sfumato.cli.options import (
     based_on,
     data_config,
     parse_knob,
+    parse_pair,
     parse_settings,
     read_config,
     start_of,
@@ -47,6 +49,10 @@ app.add_typer(data_commands.app, name="data")
 Run = Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")]
 GeometryName = Annotated[
     str, typer.Option("--geometry", help="Picture of the payloads: pca, or umap (pip install 'sfumato[viz]').")
+]
+Students = Annotated[
+    list[str] | None,
+    typer.Option("--student", help="Learns from synthetic records: cnn, logistic, sklearn.svm.SVC … Repeatable."),
 ]
 EffortName = Annotated[str, typer.Option("--effort", help="How hard the attackers try: smoke, cpu or full.")]
 INTERRUPTED = 130
@@ -90,7 +96,7 @@ def demo(
 @app.command()
 def fit(
     mechanism: Annotated[
-        str | None, typer.Argument(help="ran, filter, filter-linear, phase, vae or a baseline.")
+        str | None, typer.Argument(help="ran, filter, filter-linear, phase, synth, vae or a baseline.")
     ] = None,
     data: Annotated[str | None, typer.Option("--data", "-d", help="A named data set or a file or folder.")] = None,
     x: X = None,
@@ -98,6 +104,7 @@ def fit(
     private: Private = None,
     subject: Id = None,
     limit: Limit = None,
+    domain: Domain = None,
     settings: Set = None,
     base: Annotated[Path | None, typer.Option("--base", help="A fitted vae's run folder; its data are used.")] = None,
     users: Annotated[
@@ -126,12 +133,12 @@ def fit(
     typed = parse_settings(settings, parameters, name)
     if users is not None:
         labels = {"--utility": utility, "--private": private, "--config": config}
-        records = {"--data": data, "--x": x, "--id": subject, "--limit": limit, "--seed": seed}
+        records = {"--data": data, "--x": x, "--id": subject, "--limit": limit, "--domain": domain, "--seed": seed}
         _fit_users(name, users, base, out, typed, {**labels, **records}, resume=resume, json=json, quiet=quiet)
         return
     resolved = resolve(
         name,
-        data_config(given, data, x, utility, private, subject, limit),
+        data_config(given, data, x, utility, private, subject, limit, domain),
         {**given.get("params", {}), **typed},
         seed=seed if seed is not None else asked.get("seed", 0),
     )
@@ -179,18 +186,33 @@ def _fit_users(
 @app.command()
 def release(
     run: Run,
-    data: Data,
     out: Annotated[Path, typer.Option("--out", help="The release folder; must not exist.")],
+    data: Annotated[str | None, typer.Option("--data", "-d", help="The records: a named set, file or folder.")] = None,
     labels: Annotated[bool, typer.Option("--labels", help="Let the utility labels go along.")] = False,
+    rows: Annotated[int | None, typer.Option("--rows", help="synth: how many synthetic records.")] = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="synth: one class, label=value. Repeatable.")] = None,
+    png: Annotated[bool, typer.Option("--png", help="synth: pictures as PNG files.")] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Release records through a fitted mechanism: Parquet and a card, in bounded memory."""
+    """Release records through a fitted mechanism, or draw synthetic ones: Parquet and a card, in bounded memory."""
     from sfumato.cli.show import OUT, Talk, print_json
-    from sfumato.workflow import release_run
+    from sfumato.workflow import release_run, sample_run
 
+    if (data is None) == (rows is None):
+        raise UsageError("say which records leave: --data for a mechanism, or --rows for a synth run.")
+    if rows is None and (png or only):
+        raise UsageError("--only and --png go with --rows.")
+    if rows is not None and labels:
+        raise UsageError("--labels goes with --data: synthetic records always have their labels.")
     with Talk(quiet) as talk:
-        card = release_run(run, data, out, labels=labels, say=lambda rows: talk.step(f"released {rows:,} records"))
+        if rows is not None:
+            given = dict(parse_pair(text) for text in only or ())
+            say = lambda done: talk.step(f"drew {done:,} records")  # noqa: E731
+            card = sample_run(run, rows, out, given=given, pictures=png, say=say)
+        else:
+            say = lambda done: talk.step(f"released {done:,} records")  # noqa: E731
+            card = release_run(run, str(data), out, labels=labels, say=say)
     if json:
         print_json(card)
     else:
@@ -203,17 +225,18 @@ def audit(
     run: Run,
     effort: EffortName = "cpu",
     geometry: GeometryName = "pca",
+    student: Students = None,
     again: Annotated[bool, typer.Option("--again", help="Replace the scores of an earlier audit.")] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Attack a fitted mechanism with fresh adversaries; utility, all scores, and the worst of each threat."""
     from sfumato.auditing.effort import effort_named
-    from sfumato.cli.show import OUT, Talk, print_json, score_table
+    from sfumato.cli.show import OUT, Talk, claim_line, print_json, score_table
     from sfumato.workflow import audit_run
 
     with Talk(quiet) as talk:
-        scores = audit_run(run, effort=effort_named(effort, geometry), again=again, say=talk.say)
+        scores = audit_run(run, effort=effort_named(effort, geometry, student or ()), again=again, say=talk.say)
     if json:
         print_json(scores)
         return
@@ -221,6 +244,8 @@ def audit(
     for skipped in scores["skipped"]:
         OUT.print(f"not run: {skipped['attack']} ({skipped['reason']})", markup=False)
     OUT.print(f"guarantee: {scores['guarantee']['kind']}. {scores['guarantee']['statement']}", markup=False)
+    if line := claim_line(scores):
+        OUT.print(line, markup=False)
 
 
 @app.command()
@@ -234,6 +259,7 @@ def sweep(
     private: Private = None,
     subject: Id = None,
     limit: Limit = None,
+    domain: Domain = None,
     settings: Set = None,
     effort: EffortName = "cpu",
     seed: Seed = 0,
@@ -252,7 +278,7 @@ def sweep(
     with Talk(quiet) as talk:
         results = run_sweep(
             mechanism,
-            data_config({}, data, x, utility, private, subject, limit),
+            data_config({}, data, x, utility, private, subject, limit, domain),
             name,
             values,
             out,
@@ -314,7 +340,8 @@ def reproduce(
         print_json(result)
     else:
         OUT.print(study_table(result))
-        OUT.print(f"report: {result['report']}", markup=False)
+        if result["report"]:
+            OUT.print(f"report: {result['report']}", markup=False)
 
 
 def run() -> None:

@@ -16,6 +16,10 @@ Utility = Annotated[list[str] | None, typer.Option("--utility", help="Label othe
 Private = Annotated[list[str] | None, typer.Option("--private", help="Label nobody may learn. Repeatable.")]
 Id = Annotated[str | None, typer.Option("--id", help="Column that names the subject; subjects are never split.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=30, help="Use at most this many records.")]
+Domain = Annotated[
+    Path | None,
+    typer.Option("--domain", help="TOML file of ranges and categories that are public (sfumato data domain)."),
+]
 Set = Annotated[list[str] | None, typer.Option("--set", "-s", help="Hyper-parameter, name=value. Repeatable.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Repeatable randomness of training and audit.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
@@ -38,6 +42,14 @@ def parse_settings(settings: list[str] | None, defaults: dict[str, Any], owner: 
             raise unknown(f"parameter of {owner}", name, set(defaults) - {"seed"})
         parsed[name] = _typed(name, text, type(defaults[name]))
     return parsed
+
+
+def parse_pair(text: str) -> tuple[str, str]:
+    """``label=value`` of ``--only``."""
+    label, sign, value = text.partition("=")
+    if not sign:
+        raise UsageError(f"--only {text}: write it as label=value.")
+    return label, value
 
 
 def _typed(name: str, text: str, kind: type) -> Any:
@@ -102,7 +114,16 @@ def read_config(path: Path | None) -> dict[str, Any]:
 
 _KEYS: dict[str, dict[str, type]] = {
     "run": {"command": str, "mechanism": str, "seed": int, "version": str, "start": str},
-    "data": {"source": str, "x": list, "utility": list, "private": list, "id": str, "limit": int, "balance": list},
+    "data": {
+        "source": str,
+        "x": list,
+        "utility": list,
+        "private": list,
+        "id": str,
+        "limit": int,
+        "balance": list,
+        "domain": str,
+    },
 }
 _NOUNS = {str: "a text", list: "a list of texts", int: "a whole number ≥ 0"}
 
@@ -154,9 +175,11 @@ def data_config(
     private: list[str] | None,
     subject: str | None,
     limit: int | None,
+    domain: Path | None = None,
 ) -> dict[str, Any]:
     """The data part of a configuration: the file's, overridden by what was typed."""
     typed = {"source": data, "x": x, "utility": utility, "private": private, "id": subject, "limit": limit}
+    typed["domain"] = None if domain is None else str(domain)
     merged = {**config.get("data", {}), **{key: value for key, value in typed.items() if value}}
     if "source" not in merged:
         raise UsageError("say which data: --data NAME or --data FILE.")

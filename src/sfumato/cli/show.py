@@ -79,8 +79,9 @@ def score_table(scores: Mapping[str, Any]) -> Table:
         title=f"{scores['mechanism']} on {scores['data']}",
     )
     worst = {(s["attack"], s["target"], s["metric"]) for s in scores["worst"].values()}
-    for score in (*scores["utility"], *scores["attacks"]):
-        if not (score["primary"] or score["metric"] in ("ssim", "auroc")):
+    fidelity = [score for score in scores.get("information", ()) if score["threat"] == "fidelity"]
+    for score in (*scores["utility"], *scores["attacks"], *fidelity):
+        if not (score["primary"] or score["metric"] in ("ssim", "auroc") or score in fidelity):
             continue
         name = score["threat"] if score["target"] is None else f"{score['threat']}: {score['target']}"
         marked = (score["attack"], score["target"], score["metric"]) in worst
@@ -96,6 +97,27 @@ def score_table(scores: Mapping[str, Any]) -> Table:
     return table
 
 
+_CANARIES = {
+    "canary-worst": "worst-case canary, {n:,} transcripts",
+    "canary-natural": "natural canary, {n:,} transcripts",
+    "canary-gradient": "gradients before the noise, {n:,} runs",
+    "canary-one-run": "one run with {n:,} canaries",
+}
+
+
+def claim_line(scores: Mapping[str, Any]) -> str:
+    """The claimed ε beside the largest lower bound that canaries show; "" where none was sought."""
+    found = scores["worst"].get("differential-privacy")
+    promise = scores["guarantee"]
+    if found is None or promise["epsilon"] is None:
+        return ""
+    claimed = f"claimed ε = {promise['epsilon']:.3f} (δ = {promise['delta']:g})"
+    by = _CANARIES.get(found["attack"], f"{found['attack']}, {{n:,}} runs").format(n=found["n"])
+    shown = f"empirical lower bound ε ≥ {found['value']:.3f} ({by})"
+    refuted = " — THE CLAIM IS REFUTED" if found["value"] > promise["epsilon"] else ""
+    return f"{claimed}; {shown}{refuted}"
+
+
 def front_table(results: Sequence[Mapping[str, Any]], best: Sequence[str]) -> Table:
     """One line a point: accuracy and the worst of each threat."""
     threats = list(dict.fromkeys(threat for result in results for threat in result["worst"]))
@@ -103,9 +125,10 @@ def front_table(results: Sequence[Mapping[str, Any]], best: Sequence[str]) -> Ta
     worst = [f"worst {threat} ({metric})" for threat, metric in zip(threats, metrics, strict=True)]
     table = new_table("point", numbers=("accuracy", *worst, "on the front"))
     for result in results:
-        accuracy = next(score for score in result["utility"] if score["primary"])
+        accuracy = next((score for score in result["utility"] if score["primary"]), None)
         cells = [_with_interval(result["worst"][threat]) if threat in result["worst"] else "—" for threat in threats]
-        table.add_row(result["point"], _with_interval(accuracy), *cells, "yes" if result["point"] in best else "")
+        useful = "—" if accuracy is None else _with_interval(accuracy)
+        table.add_row(result["point"], useful, *cells, "yes" if result["point"] in best else "")
     return table
 
 

@@ -51,7 +51,8 @@ class Knowledge:
     repeats     further releases of the victims by their own device, in the victims' order
     line_ups    (N, d, *shape), the records behind each release's d rows, in an order that says nothing
     candidates  the victims in question as raw records with all their labels, the private ones included (the strongest
-                line-up), in an order and under ids that say nothing
+                line-up), in an order and under ids that say nothing; for a synthetic release, records of which half
+                were the owner's
     secret      what stays unknown (keys, masks …), for the card
     """
 
@@ -69,15 +70,24 @@ class Knowledge:
 
 
 class Truth:
-    """The victims' records, where each stands among the candidates or in its line-up, and the keys of their release.
+    """The victims' records, where each stands among the candidates or in its line-up, the keys of their release, and
+    which of them the owner's data held.
 
     Opening it while an attack guesses raises ``RuleBroken``.
     """
 
-    def __init__(self, victim: Dataset, positions: IntArray | None = None, *, keys: FloatArray | None = None) -> None:
+    def __init__(
+        self,
+        victim: Dataset,
+        positions: IntArray | None = None,
+        *,
+        keys: FloatArray | None = None,
+        members: IntArray | None = None,
+    ) -> None:
         self.__victim = victim
         self.__positions = positions
         self.__keys = keys
+        self.__members = members
 
     def open(self) -> Dataset:
         """The victims, for the scorer."""
@@ -97,6 +107,13 @@ class Truth:
         if self.__keys is None:
             raise RuleBroken("there are no keys in this truth.")
         return self.__keys
+
+    def members(self) -> IntArray:
+        """1 for each candidate that was among the owner's records, 0 for the others, for the scorer."""
+        _refuse_while_guessing()
+        if self.__members is None:
+            raise RuleBroken("there are no members in this truth.")
+        return self.__members
 
 
 def _refuse_while_guessing() -> None:

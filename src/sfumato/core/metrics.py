@@ -138,5 +138,27 @@ def auroc_statistic(truth: IntArray, scores: FloatArray) -> Statistic:
     return statistic
 
 
+def tpr_statistic(truth: IntArray, scores: FloatArray, fpr: float) -> Statistic:
+    """The share of the records with truth 1 that score above a threshold which a share ``fpr`` of the others passes.
+
+    Between two thresholds a coin decides (the ROC curve is joined by straight lines), so that a score that says
+    nothing has a share of ``fpr``.
+    """
+    _, level = np.unique(-scores, return_inverse=True)  # the highest score first
+
+    def statistic(weights: Values) -> float:
+        positive = np.bincount(level, weights * (truth == 1))
+        negative = np.bincount(level, weights * (truth != 1))
+        if positive.sum() == 0.0 or negative.sum() == 0.0:
+            return fpr
+        hits = np.concatenate([[0.0], np.cumsum(positive) / positive.sum()])
+        alarms = np.concatenate([[0.0], np.cumsum(negative) / negative.sum()])
+        place = int(np.searchsorted(alarms, fpr, side="right"))  # the first point beyond
+        before, after = alarms[place - 1], alarms[place]
+        return float(hits[place - 1] + (hits[place] - hits[place - 1]) * (fpr - before) / (after - before))
+
+    return statistic
+
+
 def _flat(values: FloatArray) -> FloatArray:
     return values.reshape(len(values), -1)

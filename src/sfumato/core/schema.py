@@ -17,7 +17,8 @@ class Column:
 
     numeric: ``(v − low)/(high − low)`` clipped to [0, 1], one entry; if ``nullable``, a second entry is 1 where the
     value is missing (and the first is 0). categorical: one-hot over ``categories``; a missing value is a category of
-    its own (``MISSING``) if ``nullable``.
+    its own (``MISSING``) if ``nullable``. ``strict`` is set by a declared domain: a value outside is a fault, where
+    otherwise it would count as the nearest end of the range.
     """
 
     MISSING = "(missing)"
@@ -29,11 +30,25 @@ class Column:
     high: float = 1.0
     nullable: bool = False
     integer: bool = False
+    strict: bool = False
 
     @property
     def width(self) -> int:
         """How many entries of the encoded vector belong to this column."""
         return (len(self.categories) if self.kind == "categorical" else 1) + int(self.nullable)
+
+
+@dataclass(frozen=True)
+class FixedSum:
+    """In every record the numeric ``columns`` add up to ``total``: a number, or another column's name."""
+
+    columns: tuple[str, ...]
+    total: float | str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every column that takes part."""
+        return (*self.columns, self.total) if isinstance(self.total, str) else self.columns
 
 
 @dataclass(frozen=True)
@@ -54,7 +69,8 @@ class Schema:
     (low, high) of each channel, so that records can be turned back into the owner's units.
     ``utility`` and ``private`` map each label to its class names, in code order; ``sources`` maps a label to the
     column or expression of the file it is read from (a label not in it is the column of its own name).
-    ``declared`` is true if ranges, categories and classes were given from outside instead of read from the records.
+    ``declared`` is true if ranges, categories and classes were given from outside instead of read from the records;
+    ``strict`` makes a signal outside such ranges a fault, and ``sums`` are constraints that were declared with them.
     """
 
     kind: Kind
@@ -68,6 +84,8 @@ class Schema:
     audio: AudioFrame | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
     declared: bool = False
+    strict: bool = False
+    sums: tuple[FixedSum, ...] = ()
 
     @property
     def size(self) -> int:
@@ -103,6 +121,8 @@ class Schema:
             "audio": None if self.audio is None else {f.name: getattr(self.audio, f.name) for f in fields(self.audio)},
             "sources": dict(self.sources),
             "declared": self.declared,
+            "strict": self.strict,
+            "sums": [{"columns": list(one.columns), "total": one.total} for one in self.sums],
         }
 
     @classmethod
@@ -122,6 +142,8 @@ class Schema:
             audio=None if value["audio"] is None else AudioFrame(**value["audio"]),
             sources=dict(value.get("sources", {})),
             declared=bool(value.get("declared", False)),
+            strict=bool(value.get("strict", False)),
+            sums=tuple(FixedSum(tuple(one["columns"]), one["total"]) for one in value.get("sums", ())),
         )
 
 

@@ -10,6 +10,7 @@ from sfumato.data.registry import REGISTRY, Entry, entry, names
 if TYPE_CHECKING:
     from sfumato.data.checks import Problem as Problem
     from sfumato.data.checks import check as check
+    from sfumato.data.loading import domain_draft as domain_draft
     from sfumato.data.loading import load as load
     from sfumato.data.splits import load_splits as load_splits
     from sfumato.data.splits import split as split
@@ -23,6 +24,7 @@ _HOME = {
     "check": "checks",
     "decode_table": "tables",
     "describe": "summary",
+    "domain_draft": "loading",
     "listing": "summary",
     "load": "loading",
     "load_splits": "splits",
@@ -31,8 +33,8 @@ _HOME = {
 }
 
 __all__ = [
-    "REGISTRY", "Entry", "Problem", "check", "decode_table", "describe", "entry", "listing", "load", "load_splits",
-    "names", "split", "stream",
+    "REGISTRY", "Entry", "Problem", "check", "decode_table", "describe", "domain_draft", "entry", "listing", "load",
+    "load_splits", "names", "split", "stream",
 ]  # fmt: skip
 
 

@@ -14,14 +14,17 @@ import numpy as np
 from sfumato.core.errors import DataError, SfumatoError
 from sfumato.core.schema import Schema
 from sfumato.data.arrays import check_finite, dense, is_encoded, is_list
+from sfumato.data.domain import DomainName
 from sfumato.data.encode import encode_records
 from sfumato.data.expressions import Expression, parse
 from sfumato.data.faults import fault
 from sfumato.data.infer import shape_of
 from sfumato.data.labels import is_unusable, values_of
+from sfumato.data.loading import schema_of
 from sfumato.data.opening import Opened, SourceName, open_data
 from sfumato.data.roles import Names, Roles, as_names, resolve
 from sfumato.data.sources import Source
+from sfumato.data.streaming import stream
 from sfumato.data.tables import as_numbers, as_text, first_not_number, is_text
 
 CHECK_ROWS = 2048
@@ -43,9 +46,18 @@ class Problem:
 
 
 def check(
-    path: SourceName, *, x: Names = None, utility: Names = None, private: Names = None, id: str | None = None
+    path: SourceName,
+    *,
+    x: Names = None,
+    utility: Names = None,
+    private: Names = None,
+    id: str | None = None,
+    domain: DomainName = None,
 ) -> list[Problem]:
-    """All problems of a file (or of each part of a named set), errors first; empty means ready to use."""
+    """All problems of a file (or of each part of a named set), errors first; empty means ready to use.
+
+    What does not fit a declared ``domain`` is looked for last, once everything else is right; the first misfit counts.
+    """
     try:
         opened = open_data(path)
     except SfumatoError as error:
@@ -56,7 +68,21 @@ def check(
         problems += checker.run(x, utility, private, id)
     if len(checkers) == 2:
         problems += _shared_subjects(opened, checkers[0].subjects & checkers[1].subjects)
+    if domain is not None and not any(problem.severity == "error" for problem in problems):
+        problems += _misfits(path, x, utility, private, id, domain)
     return sorted(problems, key=lambda problem: problem.severity != "error")
+
+
+def _misfits(
+    path: SourceName, x: Names, utility: Names, private: Names, id: str | None, domain: DomainName
+) -> list[Problem]:
+    try:
+        schema = schema_of(open_data(path), x=x, utility=utility, private=private, id=id, domain=domain)
+        for _ in stream(path, schema, utility=True, private=True):
+            pass
+    except SfumatoError as error:
+        return [Problem("error", str(path), _sentence(error), "correct the records or the domain")]
+    return []
 
 
 def _shared_subjects(opened: Opened, shared: set[str]) -> list[Problem]:

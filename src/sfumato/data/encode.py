@@ -16,7 +16,7 @@ from sfumato.data.faults import fault
 from sfumato.data.labels import encode_labels
 from sfumato.data.roles import Roles
 from sfumato.data.sources import Source
-from sfumato.data.tables import as_text, encode_table, encode_vectors
+from sfumato.data.tables import as_text, check_sums, encode_table, encode_vectors
 
 
 def encode_batch(
@@ -60,11 +60,15 @@ def encode_records(source: Source, batch: Any, first_row: int, schema: Schema, s
     if schema.kind == "signal":
         _expect(source, column, is_list(array.type), "signals")
         cells = dense(array, source.label, column, first_row, shape)
-        return signals.scale(signals.as_windows(cells, schema.shape, source.label, column, first_row), schema.ranges)
+        windows = signals.as_windows(cells, schema.shape, source.label, column, first_row)
+        if schema.strict:
+            signals.check_inside(windows, schema.ranges, source.label, column, first_row)
+        return signals.scale(windows, schema.ranges)
     if is_list(array.type):
         cells = dense(array, source.label, column, first_row, shape)
         check_finite(cells, source.label, column, first_row)
         return encode_vectors(cells, schema.columns, source.label, column, first_row)
+    check_sums(batch, schema, source.label, first_row)
     return encode_table(batch, schema.columns, source.label, first_row)
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sfumato.core.dataset import Dataset, IntArray
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.schema import Schema
+from sfumato.data.domain import DomainName, declared_schema, domain_for, draft
 from sfumato.data.encode import encode_batch, ids_of
 from sfumato.data.expressions import Expression
 from sfumato.data.faults import fault
@@ -34,6 +35,7 @@ def load(
     part: Part = "all",
     limit: int | None = None,
     schema: Schema | None = None,
+    domain: DomainName = None,
     require_labels: bool = True,
     seed: int = 0,
 ) -> Dataset:
@@ -41,25 +43,45 @@ def load(
 
     Labels are columns or expressions (``"age >= 40"``, ``"circle=label in {0,6,8,9}"``); a column that is a
     label or the id is never part of ``x``. Ranges, categories and classes come from the training part where
-    there is one. ``limit`` takes a subset of that many records, stratified by the first utility label and
+    there is one, or from a declared ``domain`` (see ``sfumato.data.domain``): then a value outside is an error. Some
+    named sets bring their own. ``limit`` takes a subset of that many records, stratified by the first utility label and
     chosen by ``seed``. With ``schema`` the records are encoded exactly as at training, and labels may be
     absent if ``require_labels=False``.
     """
     opened = open_data(source)
-    if schema is not None and not (x is None and utility is None and private is None and id is None):
-        raise UsageError("x, utility, private and id come with the schema: give either the schema or the columns.")
+    if schema is not None and any(one is not None for one in (x, utility, private, id, domain)):
+        raise UsageError(
+            "x, utility, private, id and domain come with the schema: give either the schema or the columns."
+        )
     if schema is None:
-        schema = schema_of(opened, x=x, utility=utility, private=private, id=id)
+        schema = schema_of(opened, x=x, utility=utility, private=private, id=id, domain=domain)
     return read(opened, opened.chosen(part), schema, required=require_labels, limit=limit, seed=seed)
 
 
 def schema_of(
-    opened: Opened, *, x: Names = None, utility: Names = None, private: Names = None, id: str | None = None
+    opened: Opened,
+    *,
+    x: Names = None,
+    utility: Names = None,
+    private: Names = None,
+    id: str | None = None,
+    domain: DomainName = None,
 ) -> Schema:
-    """The schema of an opened data set, learned from its training part."""
+    """The schema of an opened data set: as its domain declares, else learned from its training part."""
     reference = opened.reference
     roles = resolve(reference, opened.entry, x=x, utility=utility, private=private, id=id)
+    declared = domain_for(domain, opened.entry, reference)
+    if declared is not None:
+        return declared_schema(reference, roles, opened.entry, declared)
     return infer(reference, roles, opened.entry)
+
+
+def domain_draft(
+    source: SourceName, *, x: Names = None, utility: Names = None, private: Names = None, id: str | None = None
+) -> str:
+    """A domain file in TOML for the owner to correct; read from the records, unless the set brings its domain."""
+    opened = open_data(source)
+    return draft(schema_of(opened, x=x, utility=utility, private=private, id=id), opened.name)
 
 
 def read(

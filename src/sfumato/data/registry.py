@@ -50,7 +50,8 @@ class Entry:
     ``x`` is the record's column (``name:9x128`` gives flat cells a shape; None means every column that is
     not a label or the id). ``labels`` maps further label names to expressions over the file's columns,
     ``classes`` a column to the names behind its codes. ``side`` cuts and scales every image to a square of
-    that size. ``owner_share`` is the owner's part of the training subjects, the attacker gets the rest.
+    that size. ``owner_share`` is the owner's part of the training subjects, the attacker gets the rest. ``domain``
+    names a declared domain that travels with sfumato, made from the set's public documentation.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Entry:
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     side: int | None = None
     owner_share: float = 2 / 3
+    domain: str | None = None
 
 
 _DIGITS = tuple(str(digit) for digit in range(10))
@@ -197,6 +199,7 @@ _ENTRIES = (
         rows=(32_561, 16_281),
         licence="CC BY 4.0 (Becker and Kohavi 1996)",
         source=UciSource("https://archive.ics.uci.edu/static/public/2/adult.zip", "adult"),
+        domain="adult",
     ),
     Entry(
         name="har",

@@ -38,6 +38,22 @@ def widen(ranges: npt.NDArray[np.float64] | None, windows: npt.NDArray[Any]) -> 
     return np.stack([np.minimum(ranges[:, 0], here[:, 0]), np.maximum(ranges[:, 1], here[:, 1])], axis=1)
 
 
+def check_inside(windows: npt.NDArray[Any], ranges: Ranges, file: str, column: str, first_row: int) -> None:
+    """Raise unless every sample lies in the declared range of its channel."""
+    bounds = np.asarray(ranges, dtype=np.float64)
+    outside = (windows < bounds[:, :1]) | (windows > bounds[:, 1:])
+    if outside.any():
+        row, channel, sample = (int(place) for place in np.argwhere(outside)[0])
+        value, (low, high) = windows[row, channel, sample], ranges[channel]
+        raise fault(
+            file,
+            f"{value:g} in channel {channel} lies outside its declared range {low:g} to {high:g}",
+            column=column,
+            row=first_row + row,
+            remedy="correct it, remove the row, or declare clip = true",
+        )
+
+
 def scale(windows: npt.NDArray[Any], ranges: Ranges) -> FloatArray:
     """Each channel to [0, 1]; what lies outside its range is clipped, a constant channel becomes 0."""
     bounds = np.asarray(ranges, dtype=np.float64)

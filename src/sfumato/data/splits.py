@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sfumato.core.dataset import Dataset, IntArray, Splits
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.schema import Schema
+from sfumato.data.domain import DomainName
 from sfumato.data.expressions import parse
 from sfumato.data.loading import join, read, schema_of
 from sfumato.data.opening import SourceName, open_data
@@ -47,24 +48,26 @@ def load_splits(
     limit: int | None = None,
     shares: Sequence[float] | None = None,
     balance: Names = None,
+    domain: DomainName = None,
 ) -> Splits:
     """Read a source and cut it.
 
     With a train and a test part that share no subject the victims are the test part, and owner and
     attacker come from the train part (2 : 1, unless the named set says otherwise). If subjects are in both
-    parts, or ``shares`` are given, all records are pooled and cut by subject. ``limit`` is the number of
+    parts, or three ``shares`` are given, all records are pooled and cut by subject. Two ``shares`` cut the
+    train part alone, into owner and attacker. ``limit`` is the number of
     records in all. The cut is balanced for the labels asked for, or for ``balance`` instead: with the labels of an
-    earlier run there, other labels of the same records are cut as that run's were.
+    earlier run there, other labels of the same records are cut as that run's were. ``domain`` is that of ``load``.
     """
     if balance is None:
-        return _read_and_cut(source, x, utility, private, id, seed, limit, shares, None)
-    asked = schema_of(open_data(source), x=x, utility=utility, private=private, id=id)
+        return _read_and_cut(source, x, utility, private, id, seed, limit, shares, None, domain)
+    asked = schema_of(open_data(source), x=x, utility=utility, private=private, id=id, domain=domain)
     first = {parse(label, ()).name: label for label in as_names(balance)}
     for name in (*asked.utility, *asked.private):
         if name in first and parse(first[name], (), {}).text() != asked.sources.get(name, name) and name != first[name]:
             raise UsageError(f"the label '{name}' was '{first[name]}' before: give the new question another name.")
     rest = [asked.label_text(name) for name in (*asked.utility, *asked.private) if name not in first]
-    every = _read_and_cut(source, x, [*first.values(), *rest], (), id, seed, limit, shares, tuple(first))
+    every = _read_and_cut(source, x, [*first.values(), *rest], (), id, seed, limit, shares, tuple(first), domain)
     return _checked(*(_in_roles_of(asked, part) for part in (every.owner, every.attacker, every.victim)))
 
 
@@ -78,12 +81,17 @@ def _read_and_cut(
     limit: int | None,
     shares: Sequence[float] | None,
     balanced: tuple[str, ...] | None,
+    domain: DomainName,
 ) -> Splits:
     if shares is not None:
         _check_shares(shares)
     opened = open_data(source)
-    schema = schema_of(opened, x=x, utility=utility, private=private, id=id)
+    schema = schema_of(opened, x=x, utility=utility, private=private, id=id, domain=domain)
     if set(opened.parts) != {"train", "test"}:
+        if shares is not None and len(shares) == 2:
+            raise UsageError(
+                f"{opened.name} has no train and test part: give three shares, of owner, attacker, victims."
+            )
         data = read(opened, opened.chosen("all"), schema, required=True, limit=limit, seed=seed)
         return _checked(*(data.take(rows) for rows in _cut(data, shares or SHARES, seed, balanced)))
     rows = {part: one.rows or 0 for part, one in opened.parts.items()}
@@ -92,10 +100,15 @@ def _read_and_cut(
         read(opened, opened.chosen(part), schema, required=True, limit=limits[part], seed=seed)
         for part in ("train", "test")
     )
-    if shares is not None or set(train.ids.tolist()) & set(test.ids.tolist()):
+    shared = set(train.ids.tolist()) & set(test.ids.tolist())
+    three = None if shares is None or len(shares) == 2 else shares
+    if shared and three is None and shares is not None:
+        raise UsageError(f"{opened.name}: subjects are in both parts: give three shares, of owner, attacker, victims.")
+    if three is not None or shared:
         both = join([train, test])
-        return _checked(*(both.take(rows) for rows in _cut(both, shares or SHARES, seed, balanced)))
+        return _checked(*(both.take(rows) for rows in _cut(both, three or SHARES, seed, balanced)))
     owned = opened.entry.owner_share if opened.entry else _TRAIN_OWNER_SHARE
+    owned = owned if shares is None else shares[0]
     owner, attacker = (train.take(places) for places in _cut(train, (owned, 1 - owned), seed, balanced))
     return _checked(owner, attacker, test)
 
@@ -111,8 +124,9 @@ def _in_roles_of(schema: Schema, part: Dataset) -> Dataset:
 
 
 def _check_shares(shares: Sequence[float]) -> None:
-    if len(shares) != 3 or not all(share > 0 for share in shares) or not math.isclose(sum(shares), 1, abs_tol=1e-6):
-        raise UsageError(f"shares must be three positive numbers that add up to 1, got {tuple(shares)}.")
+    many = len(shares) in (2, 3)
+    if not many or not all(share > 0 for share in shares) or not math.isclose(sum(shares), 1, abs_tol=1e-6):
+        raise UsageError(f"shares must be two or three positive numbers that add up to 1, got {tuple(shares)}.")
 
 
 def _cut(

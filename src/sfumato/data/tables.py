@@ -19,6 +19,9 @@ from sfumato.core.schema import Column, Schema
 from sfumato.data.faults import fault
 from sfumato.data.limits import MAX_CATEGORIES
 
+SUM_SLACK = 1e-6
+"""How far a declared sum may be off, relative to its total."""
+
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
@@ -204,7 +207,13 @@ def encode_vectors(
             remedy="give records of the same length",
         )
     low = np.array([column.low for column in columns])
-    span = np.array([column.high for column in columns]) - low
+    high = np.array([column.high for column in columns])
+    span = high - low
+    strict = np.array([column.strict for column in columns], dtype=bool)
+    outside = strict & ((values < low) | (values > high))
+    if outside.any():
+        row, place = (int(found) for found in np.argwhere(outside)[0])
+        raise _outside(float(values[row, place]), columns[place], file, first_row + row)
     scaled: FloatArray = np.clip((values - low) / np.where(span > 0, span, 1), 0, 1).astype(np.float32)
     return scaled
 
@@ -223,6 +232,8 @@ def _encode_numeric(array: Any, column: Column, out: FloatArray, file: str, firs
     _check_infinite(numbers, file, column.name, first_row)
     missing = np.isnan(numbers)
     _check_missing(missing, column, file, first_row)
+    if column.strict:
+        _check_declared(numbers, column, file, first_row)
     span = column.high - column.low
     out[:, 0] = np.where(missing, 0, np.clip((numbers - column.low) / (span if span > 0 else 1), 0, 1))
     if column.nullable:
@@ -243,10 +254,11 @@ def _encode_categorical(array: Any, column: Column, out: FloatArray, file: str, 
         place = int(np.argmax(unseen))
         raise fault(
             file,
-            f"'{text[place].as_py()}' is not among the {len(column.categories)} categories of training",
+            f"'{text[place].as_py()}' is not among the {len(column.categories)} categories of "
+            + ("the declared domain" if column.strict else "training"),
             column=column.name,
             row=first_row + place,
-            remedy="map it to one of them or remove the row",
+            remedy="map it to one of them, remove the row" + (" or correct the domain" if column.strict else ""),
         )
     codes = np.where(missing, len(column.categories), codes)
     out[np.arange(len(codes)), codes] = 1
@@ -256,11 +268,61 @@ def _check_missing(missing: Bools, column: Column, file: str, first_row: int) ->
     if not column.nullable and missing.any():
         raise fault(
             file,
-            "the value is missing, which never happened in training",
+            "the value is missing, which "
+            + ("the domain rules out" if column.strict else "never happened in training"),
             column=column.name,
             row=first_row + int(np.argmax(missing)),
-            remedy="fill it in or remove the row",
+            remedy="fill it in, remove the row" + (" or declare nullable = true" if column.strict else ""),
         )
+
+
+def _check_declared(numbers: Floats, column: Column, file: str, first_row: int) -> None:
+    """Raise unless every number that is there lies in the declared range, and is whole if that is declared."""
+    outside = (numbers < column.low) | (numbers > column.high)
+    if outside.any():
+        place = int(np.argmax(outside))
+        raise _outside(float(numbers[place]), column, file, first_row + place)
+    broken = ~np.isnan(numbers) & (numbers != np.floor(numbers)) & column.integer
+    if broken.any():
+        place = int(np.argmax(broken))
+        raise fault(
+            file,
+            f"{numbers[place]:g} is not a whole number, which the domain declares",
+            column=column.name,
+            row=first_row + place,
+            remedy="correct it, or the domain",
+        )
+
+
+def _outside(number: float, column: Column, file: str, row: int) -> DataError:
+    return fault(
+        file,
+        f"{number:g} lies outside the declared range {column.low:g} to {column.high:g}",
+        column=column.name,
+        row=row,
+        remedy="correct it, remove the row, or declare clip = true",
+    )
+
+
+def check_sums(batch: Any, schema: Schema, file: str, first_row: int) -> None:
+    """Raise unless the declared fixed sums hold in every record in which no part is missing."""
+    for one in schema.sums:
+        parts = {name: as_numbers(batch.column(name)) for name in one.names}
+        if any(numbers is None for numbers in parts.values()):
+            continue  # not numbers: the encoding says where
+        known: dict[str, Floats] = {name: numbers for name, numbers in parts.items() if numbers is not None}
+        total = known[one.total] if isinstance(one.total, str) else np.full(batch.num_rows, one.total)
+        found = np.sum([known[name] for name in one.columns], axis=0)
+        slack = SUM_SLACK * np.maximum(1.0, np.abs(total))
+        wrong = np.abs(found - total) > slack  # a missing value compares as false
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            raise fault(
+                file,
+                f"{' + '.join(one.columns)} is {found[place]:g}, and {total[place]:g} by the declared domain",
+                row=first_row + place,
+                remedy="correct the record, or the domain's sums",
+            )
 
 
 def _check_infinite(numbers: Floats, file: str, name: str, first_row: int) -> None:

@@ -24,6 +24,7 @@ _HOME = {
     "vae": ("sfumato.mechanisms.vae", "VAE"),
     "vfae": ("sfumato.mechanisms.baselines.fair", "VFAE"),
     "phase": ("sfumato.mechanisms.phase", "Phase"),
+    "synth": ("sfumato.mechanisms.synth", "Synth"),
     "split": ("sfumato.mechanisms.baselines.split", "Split"),
     "split-extra": ("sfumato.mechanisms.baselines.split", "SplitExtra"),
     "split-noisy": ("sfumato.mechanisms.baselines.split", "SplitNoisy"),

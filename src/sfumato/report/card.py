@@ -60,6 +60,8 @@ def card(run: Run) -> str:
         lines += [_md(paragraph), ""]
     lines += _keys(run)
     lines += _information(run)
+    lines += _fidelity(run)
+    lines += _ledger(run)
     lines += [f"**Warning.** {_md(text)}\n" for text in trust_warnings([run])]
     lines += [
         "These are measurements by the attacks listed. Another attack may do better.",
@@ -102,14 +104,41 @@ def _keys(run: Run) -> list[str]:
 
 def _information(run: Run) -> list[str]:
     """One line a label; an estimate is no attack, so it stands apart from the scores."""
-    if not run.information:
+    found = [score for score in run.information if score.threat == "information"]
+    if not found:
         return []
     lines = ["Mutual information with the release, an estimate that takes no attacker and bounds none:", ""]
-    for score in run.information:
+    for score in found:
         role = "private" if score.better_for_owner == "lower" else "utility"
         chance = f"; shuffled labels {number(score.baseline, score.metric)}" if score.baseline is not None else ""
         lines.append(_md(f"- {score.target} ({role}): {measured(score)} {metric_name(score.metric)}{chance}"))
     return [*lines, ""]
+
+
+def _fidelity(run: Run) -> list[str]:
+    """How much synthetic records are like real ones, in a line."""
+    found = [score for score in run.information if score.threat == "fidelity"]
+    if not found:
+        return []
+    each = [f"{metric_name(s.metric)} {measured(s)} (real records {number(s.control, s.metric)})" for s in found]
+    return [_md(f"Likeness of the synthetic records to real ones: {', '.join(each)}."), ""]
+
+
+def _ledger(run: Run) -> list[str]:
+    """Every question to the private records, with its noise."""
+    if run.budget is None:
+        return []
+    lines = [
+        "## Budget",
+        "",
+        "| part | question | times | rate | noise multiplier | ε alone |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    for ask in run.budget.asked:
+        cells = (ask.part, ask.name, f"{ask.count:,}", f"{ask.rate:g}", f"{ask.noise:.4g}", f"{ask.epsilon:.4g}")
+        lines.append(f"| {' | '.join(_md(cell) for cell in cells)} |")
+    both = f"All together: ε = {run.budget.epsilon:.4g} by PLD, {run.budget.epsilon_rdp:.4g} by RDP"
+    return [*lines, "", _md(f"{both}, at δ = {run.budget.delta:g}, for: {run.budget.relation}."), ""]
 
 
 def _md(text: str) -> str:

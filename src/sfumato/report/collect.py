@@ -16,7 +16,18 @@ from sfumato.core.guarantee import Guarantee
 from sfumato.core.runs import read_json
 from sfumato.core.schema import Schema
 from sfumato.core.score import Score
-from sfumato.report.runs import Colouring, Confusion, Features, Gallery, Group, Reading, Run, WrongKey
+from sfumato.report.runs import (
+    Asked,
+    Budget,
+    Colouring,
+    Confusion,
+    Features,
+    Gallery,
+    Group,
+    Reading,
+    Run,
+    WrongKey,
+)
 from sfumato.report.words import parameter_name
 
 MAX_RUNS = 60
@@ -75,6 +86,7 @@ def read_run(path: Path, name: str | None = None) -> Run:
             confusion={str(label): _confusion(value) for label, value in scores.get("confusion", {}).items()},
             information=tuple(_score(s) for s in scores.get("information", [])),
             wrong_key=_wrong_key(scores.get("wrong_key")),
+            budget=_budget(path / "budget.json"),
             gallery=_gallery(path / "gallery.safetensors", schema),
             features=_features(path / "features.json"),
             env=read_json(path / "env.json") if (path / "env.json").is_file() else {},
@@ -196,7 +208,8 @@ def _gallery(file: Path, schema: Schema) -> Gallery | None:
         arrays = {name: np.asarray(array[:MAX_RECORDS], dtype=np.float32) for name, array in load_file(file).items()}
     except SafetensorError as error:
         raise DataError(f"{file} is not a safetensors file ({error}): audit the run again.") from None
-    originals = arrays["originals"]
+    synthetic = arrays.get("synthetic")
+    originals = arrays["originals"] if synthetic is None else arrays["nearest"]
     recon = {name.removeprefix("recon/"): a for name, a in sorted(arrays.items()) if name.startswith("recon/")}
     decoded = arrays.get("decoded")
     lists = {
@@ -206,10 +219,39 @@ def _gallery(file: Path, schema: Schema) -> Gallery | None:
         if guesses.ndim < 2 or (len(guesses), *guesses.shape[2:]) != (len(originals), *schema.shape):
             raise ValueError(f"the list of {name} in {file.name} has shape {guesses.shape}, a record {schema.shape}")
     records = {"originals": originals, **recon} | ({} if decoded is None else {"decoded": decoded})
+    records |= {} if synthetic is None else {"synthetic": synthetic}
     for name, array in records.items():
         if array.shape != (len(originals), *schema.shape):
             raise ValueError(f"{name} in {file.name} has shape {array.shape}, the schema says {schema.shape}")
-    return Gallery(originals=originals, release=arrays.get("release"), recon=recon, decoded=decoded, lists=lists)
+    release = arrays.get("release")
+    return Gallery(originals, release, recon, decoded=decoded, lists=lists, synthetic=synthetic)
+
+
+def _budget(file: Path) -> Budget | None:
+    """The ledger of a private run."""
+    if not file.is_file():
+        return None
+    value = read_json(file)
+    spent, bypassed = value["spent"], value.get("bypassed")
+    asked = [
+        Asked(
+            part=str(event["part"]),
+            name=str(event["name"]),
+            count=int(event["count"]),
+            rate=float(event["rate"]),
+            noise=float(event["noise"]),
+            epsilon=float(event["epsilon_alone"]),
+        )
+        for event in value["events"]
+    ]
+    return Budget(
+        relation=str(value["relation"]),
+        epsilon=float(spent["epsilon"]),
+        epsilon_rdp=float(spent["epsilon_rdp"]),
+        delta=float(spent["delta"]),
+        bypassed=None if bypassed is None else str(bypassed),
+        asked=tuple(asked),
+    )
 
 
 def _wrong_key(value: Mapping[str, Any] | None) -> WrongKey | None:

@@ -23,7 +23,7 @@ from sfumato.report.drawing import (
     safe,
     styles,
 )
-from sfumato.report.runs import Group, Run
+from sfumato.report.runs import CLAIM, MEMBERSHIP, Group, Run
 from sfumato.report.series import Series, knobs, series
 from sfumato.report.words import measured, metric_name, parameter_name
 
@@ -53,6 +53,10 @@ def tradeoff(group: Group, looks: Mapping[str, Style]) -> Board | None:
         wanted = "higher is better for the owner"
         subjects.append(_Subject("Reconstruction, a single guess", wanted, _worst("reconstruction")))
         subjects.append(_Subject("Reconstruction, the best of d guesses", wanted, _worst(_LIST)))
+    if MEMBERSHIP in group.threats:
+        subjects.append(_Subject("Membership", "lower is better for the owner", _worst(MEMBERSHIP)))
+    if CLAIM in group.threats:
+        subjects.append(_Subject("Shown by canaries", "below the claimed ε, or the claim is wrong", _worst(CLAIM)))
     if not subjects:
         return None
     subjects += [_useful(label, first, _reads(label)) for label in (first, *others)]

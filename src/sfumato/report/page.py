@@ -22,7 +22,8 @@ from sfumato.report.matrices import confusions
 from sfumato.report.planes import planes
 from sfumato.report.promises import guarantee_boxes
 from sfumato.report.rotated import key_table, messages, rebuilt
-from sfumato.report.runs import UNDEFENDED, Group, Run, in_order
+from sfumato.report.runs import CLAIM, UNDEFENDED, Group, Run, in_order
+from sfumato.report.synthetic import synthetic_section
 from sfumato.report.tables import glance, score_table, scores_csv
 from sfumato.report.verdict import Verdict, verdict
 from sfumato.report.walls import Album, before_and_after, wall
@@ -61,7 +62,7 @@ def render_page(groups: Sequence[Group], *, title: str | None = None) -> str:
         guarantees=guarantee_boxes(groups),
         runs=_runs(groups),
         versions=_versions(groups),
-        records=count(builder.album.records, "real record"),
+        records=f"{count(builder.album.records, 'real record')} {_whose(groups)}",
         version=escape(sfumato.__version__),
         data=data,
         plotly=plotly,
@@ -109,6 +110,7 @@ class _Builder:
             self._board(information(group, looks)),
             wall(group, self.album),
             self._rotated(group),
+            synthetic_section(group, self.album),
             self._board(plane) if plane else self._space(group),
         ]
         return f"{head}{''.join(parts)}"
@@ -130,7 +132,7 @@ class _Builder:
         figures: list[Json] = [
             {"name": threat_name(key), "figure": figure}
             for key in group.threats
-            if (figure := front(group, key, looks, self.ids)) is not None
+            if key != CLAIM and (figure := front(group, key, looks, self.ids)) is not None
         ]
         if not figures:
             return section("Trade-off", "No run has both a utility score and an attack score: no front is drawn.", "")
@@ -166,11 +168,15 @@ class _Builder:
         labels = {row["label"] for run in group.runs for row in self.album.rows(run)}
         if "rebuilt" in labels:
             return "", "the records that were rebuilt from it"
+        if "synthetic" in labels:
+            return "", "synthetic records and the real ones nearest to them"
         return ("", "its releases, decoded") if labels else (" bare", "its figures")
 
     def _start(self, group: Group) -> int:
         """The run whose pictures are shown first: the last defended method's representative."""
+        main = [run.mechanism for run in group.runs if not group.threats or group.threats[0] in run.worst]
         defended = [method for method in group.methods if method not in UNDEFENDED] or list(group.methods)
+        defended = [method for method in defended if method in main] or defended  # one that is in the first chart
         return self.ids[group.representative(defended[-1]).name]
 
     def _chips(self, group: Group, method: str) -> str:
@@ -244,6 +250,14 @@ class _Builder:
             "kind": run.schema.kind,
             "absent": "No reconstructions were kept for this run." if missing else "",
         }
+
+
+def _whose(groups: Sequence[Group]) -> str:
+    """From which split the real records are that the page shows."""
+    synthetic = {run.synthetic for group in groups for run in group.runs}
+    if synthetic == {True}:
+        return "of the owner’s split"
+    return "of the victim split and the owner’s" if True in synthetic else "of the victim split"
 
 
 def _verdict(group: Group, *, alone: bool) -> str:

@@ -18,8 +18,11 @@ Floats = npt.NDArray[np.float32]
 # What hides nothing on purpose: the raw record, and the raw latent that every filter starts from.
 UNDEFENDED = ("none", "vae")
 SHOWN_THREATS = 4  # at a glance
+MEMBERSHIP, CLAIM = "membership", "differential-privacy"
 # The order of importance of threats; the first that was measured is the page's main one.
-_THREATS = ("reconstruction", "list-reconstruction", "attribute", "reidentification", "row", "result", "key")
+_THREATS = (
+    "reconstruction", "list-reconstruction", "attribute", "reidentification", "row", "result", "key", MEMBERSHIP, CLAIM,
+)  # fmt: skip
 _LIST = "list-reconstruction"
 
 
@@ -27,7 +30,8 @@ _LIST = "list-reconstruction"
 class Gallery:
     """The same few victims: the record, what was released for it, that decoded, and what each attack rebuilt.
 
-    ``lists`` holds attacks that name several records for each: (records, guesses, *shape).
+    ``lists`` holds attacks that name several records for each: (records, guesses, *shape). Where the release is
+    ``synthetic``, these are samples of it, and the originals the owner's records nearest to them.
     """
 
     originals: Floats
@@ -35,6 +39,7 @@ class Gallery:
     recon: Mapping[str, Floats]
     decoded: Floats | None = None
     lists: Mapping[str, Floats] = field(default_factory=dict)
+    synthetic: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,30 @@ class WrongKey:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """One line of the ledger: a question to the private records, how often and with how much noise it was asked."""
+
+    part: str
+    name: str
+    count: int
+    rate: float
+    noise: float
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Where ε went: every question, and what all of them come to by two accountants."""
+
+    relation: str
+    epsilon: float
+    epsilon_rdp: float
+    delta: float
+    bypassed: str | None
+    asked: tuple[Asked, ...]
+
+
+@dataclass(frozen=True)
 class Run:
     """One audited run folder. ``name`` is its folder without what lies above it; ``setting`` tells it from
     other runs of its mechanism ("" where it is the only one)."""
@@ -102,6 +131,7 @@ class Run:
     confusion: Mapping[str, Confusion] = field(default_factory=dict)
     information: tuple[Score, ...] = ()
     wrong_key: WrongKey | None = None
+    budget: Budget | None = None
     gallery: Gallery | None = None
     features: Features | None = None
     env: Mapping[str, Any] = field(default_factory=dict)
@@ -120,6 +150,11 @@ class Run:
     def rotated(self) -> bool:
         """Whether messages are turned by a secret key, so that only its owner can read the answer."""
         return self.mechanism == "phase"
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether the release holds synthetic records, which belong to no victim."""
+        return self.mechanism == "synth"
 
     @property
     def d(self) -> int:
@@ -207,6 +242,12 @@ class Group:
         """Keys of ``worst`` over all runs, the main threat first."""
         keys = dict.fromkeys(key for run in self.runs for key in run.worst)
         return tuple(sorted(keys, key=_threat_rank))
+
+    @property
+    def glanced(self) -> tuple[str, ...]:
+        """The threats at a glance: the main ones, and the one that synthetic records are attacked by."""
+        first, rest = self.threats[:SHOWN_THREATS], self.threats[SHOWN_THREATS:]
+        return tuple(key for key in (*first, *rest) if key == MEMBERSHIP or (key in first and key != CLAIM))
 
     @property
     def private(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from html import escape
 
 from sfumato.core.score import Score
-from sfumato.report.runs import SHOWN_THREATS, Group, Run
+from sfumato.report.runs import Group, Run
 from sfumato.report.words import direction, interval, metric_name, number, reference, threat_name
 
 _COLUMNS = (
@@ -21,12 +21,13 @@ _COLUMNS = (
 
 def glance(group: Group) -> str:
     """One row a method (its representative run, and sometimes one more): each score between its references."""
-    threats = group.threats[:SHOWN_THREATS]
+    threats = group.glanced
     heads = "".join(f'<th scope="col">{escape(threat_name(key))}</th>' for key in threats)
     rows = []
     for run in (run for method in group.methods for run in group.shown(method)):
         cells = [glance_cell("Utility", _with_control(run), mirrored=True)]
-        cells += [glance_cell(threat_name(key), run.worst.get(key)) for key in threats]
+        absent = "does not apply" if run.synthetic else "not measured"
+        cells += [glance_cell(threat_name(key), run.worst.get(key), absent=absent) for key in threats]
         setting = f'<span class="setting">{escape(run.setting)}</span>' if run.setting else ""
         rows.append(f'<tr><th scope="row">{escape(run.mechanism)}{setting}</th>{"".join(cells)}</tr>')
     return (
@@ -115,11 +116,11 @@ def _with_control(run: Run) -> Score | None:
     return replace(use, control=max(controls)) if controls else use
 
 
-def glance_cell(name: str, score: Score | None, *, mirrored: bool = False) -> str:
+def glance_cell(name: str, score: Score | None, *, mirrored: bool = False, absent: str = "not measured") -> str:
     """A value, its interval and its place between its references."""
     label = f'<td data-label="{escape(name, quote=True)}">'
     if score is None:
-        return f'{label}<span class="absent">not measured</span></td>'
+        return f'{label}<span class="absent">{absent}</span></td>'
     ends = ("baseline", "control") if mirrored else ("control", "baseline")
     left, right = (reference(getattr(score, end), score.metric) for end in ends)
     names = ("guess", "raw") if mirrored else ("no defence", "sees nothing")
@@ -148,7 +149,7 @@ def _body(run: Run) -> str:
 def _row(run: Run, key: str, score: Score, *, first: bool) -> str:
     worst = is_worst(run, score)
     mark = ' <span class="badge">worst</span>' if worst else ""
-    shown = score.primary or score.threat == "information"
+    shown = score.primary or score.threat in ("information", "fidelity")
     kinds = ("primary" if shown else "secondary", *(["worst"] if worst else []), *(["first"] if first else []))
     references = (reference(v, score.metric) for v in (score.baseline, score.control))
     cells = "".join(f'<td class="num">{escape(cell)}</td>' for cell in (interval(score), *references, f"{score.n:,}"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sfumato.core.score import Score
 from sfumato.report.promises import guarantee_sentence
-from sfumato.report.runs import Group, Run, in_order, most_private, owner_gain
+from sfumato.report.runs import CLAIM, MEMBERSHIP, Group, Run, in_order, most_private, owner_gain
 from sfumato.report.words import count, interval, listed, measured, metric_name, number, reference
 
 _PICKED = "Each method's setting was picked on the same records that it is reported on."
@@ -20,9 +20,10 @@ _VERBS = {
     "row": "tells the record from the decoys in its message with",
     "result": "reads the result {target} with",
     "key": "estimates the secret direction with",
+    MEMBERSHIP: "tells the owner's records from others with",
 }
 _SINGLE, _LIST = "reconstruction", "list-reconstruction"
-_KINDS = {"row": "row-naming", "result": "result-reading", "key": "key-guessing"}
+_KINDS = {"row": "row-naming", "result": "result-reading", "key": "key-guessing", CLAIM: "canary"}
 _TARGETS = {
     _LIST: "records by a list of d guesses",
     "row": "which row is the record",
@@ -70,14 +71,20 @@ def wins(score: Score) -> bool | None:
 
 
 def trust_warnings(runs: Iterable[Run]) -> tuple[str, ...]:
-    """What must be said about attacks that do not win even where nothing is defended."""
+    """What must be said about claims that are refuted, and attacks that do not win even where nothing is defended."""
+    every = list(runs)
     primary: dict[str, list[Score]] = {}
-    for run in runs:
+    for run in every:
         for score in run.attacks:
             if score.primary:
                 key = _kind(score) if score.target is None else f"{_kind(score)} of {score.target}"
                 primary.setdefault(key, []).append(score)
-    warnings = []
+    warnings = [
+        f"The claimed ε = {run.guarantee.epsilon:.3g} of {run.title} is refuted: canaries show "
+        f"ε ≥ {number(run.worst[CLAIM].value, run.worst[CLAIM].metric)} with 95 % confidence."
+        for run in every
+        if _refuted(run)
+    ]
     for key, scores in primary.items():
         won = {s.attack for s in scores if wins(s)}
         lost = {s.attack for s in scores if wins(s) is False} - won
@@ -102,6 +109,8 @@ def trust_warnings(runs: Iterable[Run]) -> tuple[str, ...]:
 def threat_sentences(run: Run, key: str) -> list[str]:
     """What the best attack on one threat got, beside what a guesser and an undefended release give."""
     score = run.worst[key]
+    if key == CLAIM:
+        return claim_sentences(run)
     peers = {s.attack for s in run.attacks if s.primary and (s.threat, s.target) == (score.threat, score.target)}
     verb = _VERBS.get(score.threat, "reaches").format(target=score.target or "", d=run.d)
     if run.rotated and key == _SINGLE:
@@ -109,6 +118,35 @@ def threat_sentences(run: Run, key: str) -> list[str]:
     who = f"best of {len(peers)} {_kind(score)} attacks" if len(peers) > 1 else f"only {_kind(score)} attack"
     sentence = f"The {who} ({score.attack}) {verb} {_value(score)}"
     return [f"{sentence}; {_reference(score)}.", _reading(score)]
+
+
+def claim_sentences(run: Run) -> list[str]:
+    """The largest lower bound of ε that canaries show, held against what is claimed."""
+    score, claimed = run.worst[CLAIM], run.guarantee.epsilon
+    shown = f"with 95 % confidence the release is not more private than ε = {number(score.value, score.metric)}"
+    first = f"An auditor who sees the noisy answers shows ({score.attack}, {score.n:,} trials): {shown}."
+    if claimed is None:
+        return [first]
+    if _refuted(run):
+        return [first, f"The claimed ε = {claimed:.3g} is REFUTED."]
+    return [first, f"That does not contradict the claimed ε = {claimed:.3g}; it does not prove it either."]
+
+
+def _refuted(run: Run) -> bool:
+    """Whether canaries show more than is claimed."""
+    claimed = run.guarantee.epsilon
+    return CLAIM in run.worst and claimed is not None and run.worst[CLAIM].value > claimed
+
+
+def _claims(runs: Iterable[Run]) -> list[str]:
+    """One sentence on all claims that were held against canaries."""
+    held = [run for run in runs if CLAIM in run.worst and run.guarantee.epsilon is not None]
+    each = [
+        f"ε ≥ {number(run.worst[CLAIM].value, run.worst[CLAIM].metric)} for {run.title} "
+        f"(claimed {run.guarantee.epsilon:.3g})"
+        for run in held
+    ]
+    return [f"Canaries show {listed(each)}."] if each else []
 
 
 def threat_paragraphs(run: Run, keys: Iterable[str]) -> list[str]:
@@ -160,6 +198,7 @@ def _uses(run: Run) -> list[str]:
         if score.primary and (label not in by_label or score.value > by_label[label].value):
             by_label[label] = score
     who = "With its key the device reads" if run.rotated else "Others read"
+    who = "Students of the synthetic records read" if run.synthetic else who
     return [
         f"{who} {label} with {measured(score)} {metric_name(score.metric)}"
         + (f" (majority guess {number(score.baseline, score.metric)})." if score.baseline is not None else ".")
@@ -183,8 +222,9 @@ def _several(group: Group) -> Verdict:
         f"The best {metric_name(use.metric)} for {label} behind a defence is {measured(use)} ({best.title})"
         + (f"; majority guess {number(use.baseline, use.metric)}." if use.baseline is not None else ".")
     )
-    rankings = [ranking for key in group.threats for ranking in _rankings(group, defended, key)]
+    rankings = [ranking for key in group.threats if key != CLAIM for ranking in _rankings(group, defended, key)]
     lead += _unknown(group.threats)
+    lead += _claims(group.runs)
     return Verdict((" ".join(lead), guarantee_sentence(group.runs)), tuple(rankings), trust_warnings(group.runs))
 
 
@@ -339,7 +379,8 @@ def _reading(score: Score, who: str | None = None) -> str:
             f"No {_kind(score)} attack of this suite does measurably better on {who or 'it'} than a guesser who sees "
             "nothing; other attacks may."
         )
-    if score.control is not None and not _worse(score.control, _attacker_end(score), score):
+    weak = score.threat == MEMBERSHIP  # a weak attack gets little without a defence, too, and another one everything
+    if score.control is not None and not weak and not _worse(score.control, _attacker_end(score), score):
         return f"{it} leaks to {_kind(score)} as much as a release with no defence, within the interval."
     return f"{'Even ' if who else ''}{it} leaks: the attack does better than a guesser who sees nothing."
 

@@ -44,6 +44,10 @@ class Album:
 
     def _keep(self, run: Run, place: int) -> list[Json]:
         gallery, attack = run.gallery, run.picture_attack
+        if gallery is not None and gallery.synthetic is not None:
+            self.pictures[f"synthetic-{place}"] = record_pictures(gallery.synthetic, run.schema)
+            nearest = {"label": "nearest real", "key": self._originals(gallery.originals, run)}
+            return [{"label": "synthetic", "key": f"synthetic-{place}"}, nearest]
         if gallery is None or (attack is None and gallery.decoded is None and not gallery.lists):
             return []
         rows = [{"label": "original", "key": self._originals(gallery.originals, run)}]

@@ -7,7 +7,7 @@ import math
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.score import Score
 
-_PERCENT = {"accuracy", "balanced-accuracy", "rate"}
+_PERCENT = {"accuracy", "balanced-accuracy", "rate", "tpr-at-1-fpr", "precision", "recall"}
 _RADIANS = {"angle", "angle-folded"}
 _METRICS = {
     "mse": "MSE",
@@ -21,6 +21,11 @@ _METRICS = {
     "rate": "rate",
     "angle": "angle error",
     "angle-folded": "angle error, opposites as one",
+    "tpr-at-1-fpr": "TPR at 1 % FPR",
+    "epsilon-lower-bound": "ε at least",
+    "column-shapes": "column shapes",
+    "pair-trends": "column pair trends",
+    "frechet-distance": "Fréchet distance",
 }
 THREATS = {
     "utility": (
@@ -67,6 +72,24 @@ THREATS = {
         "Mutual information",
         "How many nats the release and a label share: an estimate without an attacker, so it ranks nothing and bounds "
         "nothing. The baseline is the estimate for shuffled labels, the error that chance alone makes.",
+    ),
+    "membership": (
+        "Membership",
+        "An adversary who sees the synthetic records and holds other real ones says which of the records shown to it "
+        "the model was learnt from. Advantage is 2·AUROC − 1: how much more often a member looks more like one than a "
+        "stranger does. The baseline guesses; the control attacks a release of the owner’s records themselves.",
+    ),
+    "differential-privacy": (
+        "Differential privacy",
+        "An auditor who sees every noisy answer that the method was given tells two data sets apart that differ in one "
+        "record. The figure is the ε that any honest claim must reach, with 95 % confidence: above the claimed ε it "
+        "refutes the claim, below it it proves nothing. The interval ends at the claim; the control is the most that "
+        "so many transcripts could have shown.",
+    ),
+    "fidelity": (
+        "Fidelity",
+        "How much the synthetic records are like real ones that the model has not seen; it ranks nothing. The baseline "
+        "is records drawn uniformly from the domain, the control the owner’s records themselves.",
     ),
 }
 _GREEK = {"lam": "λ", "lambda": "λ", "epsilon": "ε", "eps": "ε", "delta": "δ", "sigma": "σ", "beta": "β"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,17 @@ from sfumato.core.errors import unknown
 from sfumato.core.runs import write_json
 from sfumato.mechanisms.base import Progress, no_progress
 from sfumato.report import build_report
-from sfumato.studies import filter, phase, ran
-from sfumato.studies.base import Part, Scale, Study
+from sfumato.studies import filter, phase, ran, synth
+from sfumato.studies.base import Measurement, Part, Scale, Study
 from sfumato.workflow import compare, compare_users
 
-_STUDIES = {study.name: study for study in (*ran.STUDIES, *filter.STUDIES, *phase.STUDIES)}
+_STUDIES: dict[str, Study | Measurement] = {
+    study.name: study for study in (*ran.STUDIES, *filter.STUDIES, *phase.STUDIES, *synth.STUDIES)
+}
 SCALES = ("smoke", "cpu", "full")
 
 
-def studies() -> list[Study]:
+def studies() -> list[Study | Measurement]:
     """Every study."""
     return list(_STUDIES.values())
 
@@ -43,6 +46,8 @@ def run_study(
     if source not in study.data:
         raise unknown(f"data set of {name}", source, study.data)
     out = out or Path("runs") / f"{study.family}-{source}-{scale}"
+    if isinstance(study, Measurement):
+        return _measure(study, source, scale, out, seed, say)
     plan = study.scale(source, scale)
     options = {"source": source, "limit": plan.limit, **study.data[source]}
     results: list[dict[str, Any]] = []
@@ -62,6 +67,27 @@ def run_study(
         "report": str(page),
     }
     write_json(out / f"{name}.json", result)
+    return result
+
+
+def _measure(
+    study: Measurement, data: str, scale: str, out: Path, seed: int, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """The result of a study that has no points, and so no report."""
+    out.mkdir(parents=True, exist_ok=True)
+    started = time.perf_counter()
+    rows = study.run(data=data, scale=scale, seed=seed, out=out, say=say)
+    result = {
+        "study": study.name,
+        "data": data,
+        "scale": scale,
+        "seeds": [seed],
+        "seconds": round(time.perf_counter() - started, 1),
+        "statement": study.statement,
+        "rows": [row.to_json() for row in rows],
+        "report": None,
+    }
+    write_json(out / f"{study.name}.json", result)
     return result
 
 
@@ -89,7 +115,7 @@ def _run_part(
         data,
         out,
         seed=seed,
-        effort=plan.effort,
+        effort=part.effort or plan.effort,
         warm_start=plan.warm_start,
         progress=progress,
         say=hear,

@@ -42,7 +42,7 @@ class Part:
 
     ``data`` are options for ``load_splits`` beyond the study's own, ``seed`` is added to the study's. A study of
     several parts keeps each in a folder of its ``name``. With ``users``, the text of a users' table, its one point is
-    trained for each of them.
+    trained for each of them. ``effort`` replaces the scale's.
     """
 
     points: tuple[Point, ...]
@@ -50,6 +50,7 @@ class Part:
     data: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     users: str = ""
+    effort: Effort | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,24 @@ class Study:
     data: Mapping[str, Mapping[str, Any]]
     scale: Callable[[str, str], Scale]
     rows: Callable[[str, Results], list[Row]]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "title": self.title, "statement": self.statement, "data": list(self.data)}
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A study without mechanisms to compare: ``run`` measures and gives the result's rows.
+
+    It is called with the data set, the scale, a seed, a folder of its own and what hears the progress.
+    """
+
+    name: str
+    family: str
+    title: str
+    statement: str
+    data: tuple[str, ...]
+    run: Callable[..., list[Row]]
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "title": self.title, "statement": self.statement, "data": list(self.data)}

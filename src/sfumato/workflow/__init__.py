@@ -4,6 +4,7 @@ from sfumato.workflow.compare import Point, compare, sweep
 from sfumato.workflow.fitting import fit_run, fitted_on, records_of, resolve
 from sfumato.workflow.measuring import audit_run
 from sfumato.workflow.releasing import release_run
+from sfumato.workflow.sampling import sample_run
 from sfumato.workflow.users import compare_users, fit_users
 
 __all__ = [
@@ -17,5 +18,6 @@ __all__ = [
     "records_of",
     "release_run",
     "resolve",
+    "sample_run",
     "sweep",
 ]

@@ -61,7 +61,8 @@ def compare(
 ) -> list[dict[str, Any]]:
     """Fit and audit every point below ``out/points``; finished points are not done again.
 
-    With ``warm_start`` a point trains on from the point of the same mechanism before it, for a quarter of the epochs.
+    With ``warm_start`` a point trains on from the point of the same mechanism before it, for a quarter of the epochs;
+    never if it makes synthetic records.
     """
     configs = [resolve(point.mechanism, data, point.within(out), seed=seed) for point in points]
     ids = [point.id for point in points]
@@ -79,7 +80,8 @@ def compare(
             started = time.perf_counter()
             splits = splits or splits_of(config)
             say(f"{number}/{len(points)} {point.id}: fit")
-            start = before.get(point.mechanism) if warm_start else None
+            afresh = not warm_start or mechanism_class(point.mechanism).synthetic  # or its records were paid for twice
+            start = None if afresh else before.get(point.mechanism)
             fit_run(config, folder, resume=True, start=start, splits=splits, progress=progress)
             audit_run(
                 folder,
@@ -112,11 +114,15 @@ def sweep(
     return compare(points, data, out, **options)
 
 
-def front(results: Sequence[Mapping[str, Any]], threat: str = "reconstruction") -> list[str]:
-    """The points that no other one beats in both accuracy and worst-case privacy."""
+def front(results: Sequence[Mapping[str, Any]], threat: str | None = None) -> list[str]:
+    """The points that no other one beats in both accuracy and worst-case privacy.
+
+    The threat is reconstruction unless another is given; of synthetic records, to which it does not apply, membership.
+    """
+    threat = threat or ("reconstruction" if any("reconstruction" in r["worst"] for r in results) else "membership")
 
     def place(result: Mapping[str, Any]) -> tuple[float, float]:
-        accuracy = next(score["value"] for score in result["utility"] if score["primary"])
+        accuracy = next((score["value"] for score in result["utility"] if score["primary"]), 0.0)
         worst = result["worst"][threat]
         return accuracy, worst["value"] if worst["better_for_owner"] == "higher" else -worst["value"]
 

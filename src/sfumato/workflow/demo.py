@@ -43,17 +43,26 @@ def summary(results: Sequence[dict[str, Any]], page: Path) -> list[str]:
     Of several settings the last is shown: they go from tame to strong.
     """
     last = {result["mechanism"]: result for result in results}
-    lines = []
-    for name, result in last.items():
-        mse = result["worst"]["reconstruction"]
-        setting = "".join(f" {k}={v:g}" for k, v in result["params"].items() if k in ("lam", "noise", "budget", "d"))
-        listed = result["worst"].get("list-reconstruction")
-        lists = "" if listed is None else f"; the best of a list of {result['params']['d']}: {listed['value']:.4f}"
-        lines.append(
-            f"{name + setting:<26} odd or even {_accuracy(result):6.1%}   ≥ 5 read {_read(result):6.1%}"
-            f"   best reconstruction MSE {mse['value']:.4f}{lists}  (no release: {mse['baseline']:.4f})"
+    return [*(_line(name, result) for name, result in last.items()), f"report: {page.resolve()}"]
+
+
+def _line(name: str, result: dict[str, Any]) -> str:
+    knobs = ("lam", "noise", "budget", "d", "epsilon")
+    setting = "".join(f" {k}={v:g}" for k, v in result["params"].items() if k in knobs)
+    useful = f"{name + setting:<26} odd or even {_accuracy(result):6.1%}"
+    mse = result["worst"].get("reconstruction")
+    if mse is None:  # a synthetic record belongs to nobody: there is nothing to read or to rebuild
+        member, bound = (result["worst"][threat]["value"] for threat in ("membership", "differential-privacy"))
+        return (
+            f"{useful}   synthetic records: membership advantage {member:.3f}, canaries show ε ≥ {bound:.2f}"
+            f"  (claimed: {result['guarantee']['epsilon']:.2f})"
         )
-    return [*lines, f"report: {page.resolve()}"]
+    listed = result["worst"].get("list-reconstruction")
+    lists = "" if listed is None else f"; the best of a list of {result['params']['d']}: {listed['value']:.4f}"
+    return (
+        f"{useful}   ≥ 5 read {_read(result):6.1%}"
+        f"   best reconstruction MSE {mse['value']:.4f}{lists}  (no release: {mse['baseline']:.4f})"
+    )
 
 
 def _read(result: dict[str, Any]) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from sfumato.auditing import CPU, Audit, Controls, Effort, audit
-from sfumato.auditing.auditor import Say
+from sfumato.auditing.result import Say
 from sfumato.core.dataset import Splits
 from sfumato.core.errors import DataError
 from sfumato.core.runs import RunFolder, atomic, write_tensors

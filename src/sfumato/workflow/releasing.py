@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,49 +36,58 @@ def release_run(
 
     RunFolder.open(path)
     mechanism = load_mechanism(path)
+    if mechanism.synthetic:
+        raise UsageError(f"{path} draws records of its own: say how many with --rows, and leave out --data.")
     mechanism.check_writing()
     if labels and mechanism.hides_result:
         raise UsageError(f"{mechanism.name} hides the label as well; beside a message it would tell whose it is.")
     if labels and PAYLOAD in mechanism.schema_.utility:
         raise DataError(f"the utility label '{PAYLOAD}' has the name of the payload's column: rename it and fit again.")
-    if out.exists():
-        raise DataError(f"{out} already exists: choose another --out.")
     digest, rows = hashlib.sha256(), 0
     shape: tuple[int, ...] = ()
+    with writable(out) as part:
+        writer = None
+        batches = stream(
+            source, mechanism.schema_, batch_rows=BATCH_ROWS, utility=labels, private=mechanism.reads_private
+        )
+        for batch in _never_fewer(batches, mechanism.fewest):
+            release = mechanism.release(batch)
+            table = as_table(release, batch.schema, records=mechanism.gives_records())
+            if writer is None:
+                writer = pq.ParquetWriter(
+                    part / "release.parquet", table.schema, compression="lz4", use_dictionary=False
+                )
+            writer.write_table(table)
+            digest.update(np.ascontiguousarray(release.payload).data)
+            rows, shape = rows + len(batch), release.payload.shape[1:]
+            say(rows)
+        if writer is None:
+            raise DataError(f"{source} holds no records.")
+        writer.close()
+        card = {
+            "mechanism": mechanism.name,
+            "rows": rows,
+            "payload_shape": list(shape),
+            "digest": digest.hexdigest(),
+            "labels": list(mechanism.schema_.utility) if labels else [],
+            "guarantee": mechanism.guarantee().to_json(),
+        }
+        write_json(part / "release.json", card)
+    return {"release": str(out), **card}
+
+
+@contextmanager
+def writable(out: Path) -> Iterator[Path]:
+    """A new folder that becomes ``out`` if all goes well; what cannot be written is a ``DataError``."""
+    if out.exists():
+        raise DataError(f"{out} already exists: choose another --out.")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with atomic(out) as part:
             part.mkdir()
-            writer = None
-            batches = stream(
-                source, mechanism.schema_, batch_rows=BATCH_ROWS, utility=labels, private=mechanism.reads_private
-            )
-            for batch in _never_fewer(batches, mechanism.fewest):
-                release = mechanism.release(batch)
-                table = _table(release, batch, records=mechanism.gives_records())
-                if writer is None:
-                    writer = pq.ParquetWriter(
-                        part / "release.parquet", table.schema, compression="lz4", use_dictionary=False
-                    )
-                writer.write_table(table)
-                digest.update(np.ascontiguousarray(release.payload).data)
-                rows, shape = rows + len(batch), release.payload.shape[1:]
-                say(rows)
-            if writer is None:
-                raise DataError(f"{source} holds no records.")
-            writer.close()
-            card = {
-                "mechanism": mechanism.name,
-                "rows": rows,
-                "payload_shape": list(shape),
-                "digest": digest.hexdigest(),
-                "labels": list(mechanism.schema_.utility) if labels else [],
-                "guarantee": mechanism.guarantee().to_json(),
-            }
-            write_json(part / "release.json", card)
+            yield part
     except OSError as error:
         raise DataError(f"cannot write {out} ({error.strerror or error}): choose another --out.") from None
-    return {"release": str(out), **card}
 
 
 def _never_fewer(batches: Iterable[Dataset], fewest: int) -> Iterator[Dataset]:
@@ -94,13 +104,13 @@ def _never_fewer(batches: Iterable[Dataset], fewest: int) -> Iterator[Dataset]:
         yield waiting
 
 
-def _table(release: Release, batch: Dataset, *, records: bool) -> Any:
+def as_table(release: Release, schema: Schema, *, records: bool) -> Any:
     """The payload as one fixed-size list a record (``records``: in the data's own columns), labels by class name."""
     import pyarrow as pa
 
-    columns = _columns(release, batch.schema) if records else {PAYLOAD: _lists(release)}
+    columns = _columns(release, schema) if records else {PAYLOAD: _lists(release)}
     for label, codes in release.utility.items():
-        columns[label] = pa.array(np.array(batch.schema.classes(label))[codes])
+        columns[label] = pa.array(np.array(schema.classes(label))[codes])
     return pa.table(columns)
 
 

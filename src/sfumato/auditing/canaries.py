@@ -1,0 +1,241 @@
+"""How private a method can be at most: an auditor who knows everything but whether one record was there.
+
+The auditor runs the method's own ``learn`` once more, with the noise of the fitted run, and puts every question that is
+asked to two data sets of its own which differ in one record. It sees the noisy answers, and tells the two apart. That
+is the adversary which (ε, δ) is about, so a bound above the claimed ε refutes the claim, and one far below it only says
+that these records are no worst case. How often the right world is named gives the bound; nothing about the noise is
+assumed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from sfumato.auditing.domain import heaviest, lightest, uniform
+from sfumato.auditing.effort import Effort
+from sfumato.auditing.layer import layer_bound
+from sfumato.core.dataset import Dataset, FloatArray, IntArray
+from sfumato.core.metrics import Values
+from sfumato.core.randomness import derive_seed
+from sfumato.core.score import Score
+from sfumato.mechanisms.base import no_progress
+from sfumato.privacy.ears import Crowd, Listener, Pair
+from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.lower_bound import epsilon_lower_bound
+from sfumato.privacy.noise import RepeatableNoise
+from sfumato.privacy.one_run import one_run_bound
+from sfumato.privacy.twin import Answered, Auditor, Twin
+from sfumato.privacy.vault import Records
+
+if TYPE_CHECKING:
+    from sfumato.mechanisms.synth import Synth
+    from sfumato.mechanisms.synthesis.method import Method
+
+THREAT = "differential-privacy"
+METRIC = "epsilon-lower-bound"
+WORST, NATURAL, ONE_RUN = "canary-worst", "canary-natural", "canary-one-run"
+LAYER, GRADIENT = "noise-layer", "canary-gradient"
+_BLANK = 8
+"""Blank records beside the worst-case canary."""
+_SAMPLE = 1000
+"""The owner's records beside a natural canary."""
+_MOST_DRAWN = 40_000_000
+"""Answers drawn in one world in all: a plan of many questions has fewer transcripts."""
+_FEWEST = 10
+"""Alarms in the half that chooses the threshold: a rarer event would not be seen in the other half."""
+_SURE = 0.9999
+"""Confidence by which the threshold is chosen: of many, the best by 95 % would be the luckiest."""
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Two data sets: ``common``, and ``common`` with one ``record`` more."""
+
+    common: Records
+    record: Records
+
+
+@dataclass(frozen=True)
+class Losses:
+    """The privacy loss of transcripts from the world without the record, and from that with it."""
+
+    without: Values
+    within: Values
+
+
+def obstacle(mechanism: Synth) -> str | None:
+    """Why canaries say nothing about a mechanism, or None."""
+    if mechanism.method_.name == LAYER:
+        return None
+    if mechanism.method_.doubt is not None:
+        return f"{mechanism.method_.name} looks at the records past the counter: its answers do not show what leaks"
+    if mechanism.labels == "public":
+        return "the promise is for x alone, and the canary's label would be seen"
+    return None
+
+
+def canary_scores(mechanism: Synth, owner: Dataset, effort: Effort, seed: int) -> list[Score]:
+    """A lower bound of ε from each kind of canary, beside what is claimed."""
+    started = time.perf_counter()
+    seed = derive_seed(seed, "canaries")
+    if mechanism.method_.name == LAYER:
+        value, most, runs = layer_bound(mechanism, seed)
+        return [_score(GRADIENT, value, most, runs, mechanism, time.perf_counter() - started)]
+    codes = codes_of(mechanism, owner)
+    pairs = {WORST: worst_case(mechanism), NATURAL: natural(owner, codes, derive_seed(seed, NATURAL))}
+    common = pairs[NATURAL].common
+    crowd, coins = gathered(mechanism, common, effort.canaries, derive_seed(seed, ONE_RUN))
+    questions = min(effort.questions, sum(ask.count for ask in mechanism.ledger_.plan))
+    draws = min(effort.draws, _MOST_DRAWN // questions)
+    heard: dict[str, list[Losses]] = {name: [] for name in pairs}
+    for number in range(effort.canary_runs):
+        noise = RepeatableNoise(derive_seed(seed, number))
+        ears = {name: Pair(pair.common, pair.record, draws, noise) for name, pair in pairs.items()}
+        every = [*ears.values(), *([crowd] if number == 0 else [])]
+        counter = Listener(common, _afresh(mechanism.ledger_), every, noise=noise, most=effort.questions)
+        listen(_built(mechanism, len(owner)), counter)
+        for name, ear in ears.items():
+            heard[name].append(Losses(ear.without, ear.within))
+    found = {name: lower_bound(together(losses), mechanism.delta) for name, losses in heard.items()}
+    trials = dict.fromkeys(pairs, 2 * draws * effort.canary_runs)
+    found[ONE_RUN] = guessed(crowd, coins, mechanism.delta)
+    trials[ONE_RUN] = effort.canaries
+    seconds = time.perf_counter() - started
+    return [_score(name, *found[name], trials[name], mechanism, seconds) for name in found]
+
+
+def worst_case(mechanism: Synth) -> Neighbours:
+    """A few blank records, and one that is as heavy as the domain allows, alone in the last class."""
+    schema = mechanism.schema_
+    last = int(np.prod(mechanism.sizes_, dtype=np.int64)) - 1
+    common = _records(lightest(schema, _BLANK), np.zeros(_BLANK, dtype=np.int64))
+    return Neighbours(common, _records(heaviest(schema, 1), np.array([last], dtype=np.int64)))
+
+
+def natural(owner: Dataset, codes: IntArray, seed: int) -> Neighbours:
+    """Some of the owner's records, and the one among them that is farthest from all others."""
+    from sklearn.neighbors import NearestNeighbors
+
+    rows = np.random.default_rng(seed).permutation(len(owner))[: _SAMPLE + 1]
+    flat = owner.x[rows].reshape(len(rows), -1)
+    distance = NearestNeighbors(n_neighbors=min(2, len(rows))).fit(flat).kneighbors(flat)[0][:, -1]
+    odd = int(distance.argmax())
+    rest = np.delete(rows, odd)
+    lone = rows[odd : odd + 1]
+    return Neighbours(_records(owner.x[rest], codes[rest]), _records(owner.x[lone], codes[lone]))
+
+
+def gathered(mechanism: Synth, common: Records, count: int, seed: int) -> tuple[Crowd, IntArray]:
+    """So many random records of the domain, each beside ``common`` with probability ½; and which of them are."""
+    rng = np.random.default_rng(seed)
+    classes = int(np.prod(mechanism.sizes_, dtype=np.int64))
+    canaries = _records(uniform(mechanism.schema_, count, derive_seed(seed, "x")), rng.integers(0, classes, count))
+    coins = rng.integers(0, 2, count)
+    return Crowd(common, canaries, coins, RepeatableNoise(derive_seed(seed, "noise"))), coins
+
+
+def whole_runs(mechanism: Synth, neighbours: Neighbours, records: int, runs: int, seed: int) -> Losses:
+    """The loss of whole runs of ``learn``, so many in each world: the slow way, with no question fixed."""
+    found: tuple[list[float], list[float]] = ([], [])
+    for number in range(2 * runs):
+        inside, noise = number % 2 == 1, RepeatableNoise(derive_seed(seed, number))
+        ledger = _afresh(mechanism.ledger_)
+        twin = Twin(neighbours.common, neighbours.record, ledger, inside=inside, noise=noise)
+        listen(_built(mechanism, records), twin)
+        found[inside].append(twin.loss)
+    return Losses(np.array(found[0]), np.array(found[1]))
+
+
+def together(losses: Sequence[Losses]) -> Losses:
+    """The transcripts of several runs."""
+    return Losses(np.concatenate([each.without for each in losses]), np.concatenate([each.within for each in losses]))
+
+
+def listen(method: Method, counter: Auditor) -> None:
+    """Let the method learn until the auditor has heard the last answer."""
+    with torch.random.fork_rng(devices=[]):
+        try:
+            method.learn(counter, no_progress)
+        except Answered:
+            return
+
+
+def lower_bound(losses: Losses, delta: float) -> tuple[float, float]:
+    """The lower bound of ε that the losses show with 95 % confidence, and the most that so many could have shown.
+
+    A test says "the record is there" above a threshold of the loss. It is chosen on one half of the transcripts, where
+    it gives the largest bound, and counted on the other half.
+    """
+    chosen = Losses(losses.without[::2], losses.within[::2])
+    counted = Losses(losses.without[1::2], losses.within[1::2])
+    size = len(counted.within)
+    levels = np.geomspace(min(0.5, _FEWEST / max(1, len(chosen.within))), 0.5, 24)
+    thresholds = np.concatenate([np.quantile(chosen.without, 1.0 - levels), np.quantile(chosen.within, levels)])
+    best = max(thresholds, key=lambda threshold: _bound(chosen, float(threshold), delta, _SURE))
+    return _bound(counted, float(best), delta), epsilon_lower_bound(size, size, 0, size, delta)
+
+
+def guessed(crowd: Crowd, coins: IntArray, delta: float) -> tuple[float, float]:
+    """The lower bound from a single run with many canaries, and the most that it could have shown.
+
+    The sixth of them that looks most like being there is said to be, the sixth that looks least like it not to be;
+    the others are passed over.
+    """
+    order = np.argsort(crowd.estimates())
+    each = max(1, len(coins) // 6)
+    right = int(coins[order[-each:]].sum() + (1 - coins[order[:each]]).sum())
+    found = [one_run_bound(correct, 2 * each, len(coins), delta) for correct in (right, 2 * each)]
+    return found[0], found[1]
+
+
+def codes_of(mechanism: Synth, data: Dataset) -> IntArray:
+    """The joint class of each record, as the method sees it."""
+    if not mechanism.sizes_:
+        return np.zeros(len(data), dtype=np.int64)
+    labels = tuple(data.utility[name] for name in mechanism.schema_.utility)
+    return np.ravel_multi_index(labels, mechanism.sizes_).astype(np.int64)
+
+
+def _bound(losses: Losses, threshold: float, delta: float, confidence: float = 0.95) -> float:
+    hits, alarms = (int((values >= threshold).sum()) for values in (losses.within, losses.without))
+    return epsilon_lower_bound(hits, len(losses.within), alarms, len(losses.without), delta, confidence)
+
+
+def _score(name: str, value: float, most: float, n: int, mechanism: Synth, seconds: float) -> Score:
+    claimed = mechanism.guarantee().epsilon
+    high = claimed if claimed is not None and claimed >= value else most
+    return Score(
+        attack=name,
+        threat=THREAT,
+        metric=METRIC,
+        better_for_owner="lower",
+        value=value,
+        ci=(value, max(value, high)),
+        baseline=0.0,
+        control=most,
+        n=n,
+        seconds=round(seconds, 3),
+        primary=True,
+        limits=(0.0, np.inf),
+    )
+
+
+def _built(mechanism: Synth, records: int) -> Method:
+    """The method again, with nothing learnt."""
+    method = type(mechanism.method_)(mechanism.method_.task)
+    method.plan(records)  # as fit does, before it learns
+    return method
+
+
+def _afresh(ledger: Ledger) -> Ledger:
+    return Ledger(ledger.plan, ledger.epsilon, ledger.delta)
+
+
+def _records(x: FloatArray, y: IntArray) -> Records:
+    return Records(torch.from_numpy(np.array(x)), torch.from_numpy(np.array(y)))

@@ -1,0 +1,181 @@
+"""How much synthetic records are like real ones; it ranks no mechanism and says nothing about privacy.
+
+Synthetic records are held against the victims, which the model has never seen. The control is the owner's own records
+in their place, what a perfect model would get; the baseline, records drawn uniformly from the domain.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.auditing.domain import uniform
+from sfumato.auditing.likeness import Codes, frechet_distance, inside, shape_likeness, trend_likeness
+from sfumato.auditing.students import usual_network
+from sfumato.core.dataset import Dataset, FloatArray, IntArray, Splits
+from sfumato.core.intervals import Interval, wilson
+from sfumato.core.metrics import Values
+from sfumato.core.randomness import derive_seed
+from sfumato.core.release import Release
+from sfumato.core.schema import Schema
+from sfumato.core.score import Direction, Score
+from sfumato.nets.loop import as_tensor, forward_in_batches
+
+THREAT = "fidelity"
+SHAPES, TRENDS = "column-shapes", "pair-trends"
+FRECHET, PRECISION, RECALL = "frechet-distance", "precision", "recall"
+_BINS = 10
+"""Intervals of a numeric column."""
+_MOST_ROWS, _MOST_PICTURES = 20_000, 2000
+_WIDTH = 8
+"""Of the classifier whose features are compared: any that tells the classes apart will do."""
+_COMPONENTS = 64
+_RESAMPLES = 20
+
+Set = tuple[FloatArray, Mapping[str, IntArray]]
+"""Records, and their labels by name."""
+Found = dict[str, tuple[float, Interval]]
+
+
+def fidelity_scores(release: Release, splits: Splits, epochs: int, seed: int) -> list[Score]:
+    """Tables: shapes of columns and trends of pairs. Other records: Fréchet distance, precision and recall in the
+    features of a classifier that was trained on the attacker's real records."""
+    started = time.perf_counter()
+    owner, victim = splits.owner, splits.victim
+    seed = derive_seed(seed, THREAT)
+    labels = [name for name in release.utility if name in victim.utility]
+    table = victim.schema.kind == "table"
+    most = min(_MOST_ROWS if table else _MOST_PICTURES, len(victim), len(owner), len(release))
+    random = uniform(victim.schema, most, derive_seed(seed, "uniform"))
+    rng = np.random.default_rng(seed)
+    spread = {name: rng.integers(0, len(victim.schema.classes(name)), most) for name in labels}
+    sets = {
+        name: _some(x, {label: codes[label] for label in labels}, most, rng)
+        for name, (x, codes) in {
+            "real": (victim.x, victim.utility),
+            "value": (release.payload, release.utility),
+            "control": (owner.x, owner.utility),
+            "baseline": (random, spread),
+        }.items()
+    }
+    compare = _tables(victim.schema, seed) if table else _vectors(splits.attacker, epochs, seed)
+    found = {name: compare(sets["real"], one) for name, one in sets.items() if name != "real"}
+    seconds = round(time.perf_counter() - started, 3)
+    return [
+        _score(metric, value, ci, found["baseline"][metric][0], found["control"][metric][0], most, seconds)
+        for metric, (value, ci) in found["value"].items()
+    ]
+
+
+def nearest_real(samples: FloatArray, owner: Dataset) -> FloatArray:
+    """The owner's record nearest to each sample, by Euclidean distance: what a copy would show."""
+    flat, points = owner.x.reshape(len(owner), -1), samples.reshape(len(samples), -1)
+    squared = (flat**2).sum(axis=1)[None, :] - 2.0 * points @ flat.T  # (N, M), less |point|²
+    return np.asarray(owner.x[squared.argmin(axis=1)])
+
+
+def columns_of(x: FloatArray, labels: Mapping[str, IntArray], schema: Schema) -> tuple[Codes, list[int]]:
+    """Codes (N, columns) of a table's columns and labels, and how many values each can have.
+
+    A number falls into one of ten intervals of its range; what is missing has a code of its own.
+    """
+    columns: list[npt.NDArray[np.int64]] = []
+    sizes = []
+    start = 0
+    for column in schema.columns:
+        part = x[:, start : start + column.width]
+        start += column.width
+        if column.kind == "categorical":
+            columns.append(part.argmax(axis=1))
+            sizes.append(column.width)
+            continue
+        binned = np.clip((part[:, 0] * _BINS).astype(np.int64), 0, _BINS - 1)
+        columns.append(np.where(part[:, 1] > 0.5, _BINS, binned) if column.nullable else binned)
+        sizes.append(_BINS + int(column.nullable))
+    for name, codes in labels.items():
+        columns.append(np.asarray(codes))
+        sizes.append(len(schema.classes(name)))
+    return np.stack(columns, axis=1).astype(np.int64), sizes
+
+
+def _tables(schema: Schema, seed: int) -> Callable[[Set, Set], Found]:
+    def compare(real: Set, other: Set) -> Found:
+        codes, sizes = columns_of(*real, schema)
+        others, _ = columns_of(*other, schema)
+        found: Found = {}
+        for metric, likeness in ((SHAPES, shape_likeness), (TRENDS, trend_likeness)):
+            value = likeness(codes, others, sizes)
+            spread = _deviation(lambda a, b, f=likeness: f(codes[a], others[b], sizes), len(codes), len(others), seed)  # type: ignore[misc]
+            found[metric] = value, (max(0.0, value - spread), min(1.0, value + spread))
+        return found
+
+    return compare
+
+
+def _vectors(attacker: Dataset, epochs: int, seed: int) -> Callable[[Set, Set], Found]:
+    features = _features(attacker, epochs, seed)
+
+    def compare(real: Set, other: Set) -> Found:
+        a, b = features(real[0]), features(other[0])
+        distance = frechet_distance(a, b)
+        spread = _deviation(lambda i, j: frechet_distance(a[i], b[j]), len(a), len(b), seed)
+        precision, recall = inside(b, a), inside(a, b)
+        return {
+            FRECHET: (distance, (max(0.0, distance - spread), distance + spread)),
+            PRECISION: (float(precision.mean()), wilson(float(precision.sum()), len(b))),
+            RECALL: (float(recall.mean()), wilson(float(recall.sum()), len(a))),
+        }
+
+    return compare
+
+
+def _features(attacker: Dataset, epochs: int, seed: int) -> Callable[[FloatArray], Values]:
+    """The last hidden layer of a classifier of the attacker's records, or principal components without a label."""
+    if not attacker.utility:
+        from sklearn.decomposition import PCA
+
+        flat = attacker.x.reshape(len(attacker), -1)
+        narrow = PCA(min(_COMPONENTS, *flat.shape), svd_solver="randomized", random_state=seed % 2**32).fit(flat)
+        return lambda x: np.asarray(narrow.transform(x.reshape(len(x), -1)), dtype=np.float64)
+    label, codes = next(iter(attacker.utility.items()))
+    classes = len(attacker.schema.classes(label))
+    network = usual_network(attacker.x, codes, classes, epochs=epochs, seed=seed, width=_WIDTH)
+    hidden = network[:-1]  # (N, 128), after the ReLU
+    return lambda x: forward_in_batches(hidden, as_tensor(x)).numpy().astype(np.float64)
+
+
+def _deviation(
+    statistic: Callable[[npt.NDArray[np.intp], npt.NDArray[np.intp]], float], n: int, m: int, seed: int
+) -> float:
+    """1.96 standard deviations of a statistic of rows drawn with replacement from both sets.
+
+    Its mean is no use: rows that are drawn twice make any two sets less alike.
+    """
+    rng = np.random.default_rng(seed)
+    values = [statistic(rng.integers(0, n, n), rng.integers(0, m, m)) for _ in range(_RESAMPLES)]
+    return 1.96 * float(np.std(values, ddof=1))
+
+
+def _some(x: FloatArray, labels: Mapping[str, IntArray], most: int, rng: np.random.Generator) -> Set:
+    rows = rng.permutation(len(x))[:most]
+    return x[rows], {name: codes[rows] for name, codes in labels.items()}
+
+
+def _score(metric: str, value: float, ci: Interval, baseline: float, control: float, n: int, seconds: float) -> Score:
+    better: Direction = "lower" if metric == FRECHET else "higher"
+    return Score(
+        attack="fidelity",
+        threat=THREAT,
+        metric=metric,
+        better_for_owner=better,
+        value=value,
+        ci=ci,
+        baseline=baseline,
+        control=control,
+        n=n,
+        seconds=seconds,
+        limits=(0.0, np.inf if metric == FRECHET else 1.0),
+    )

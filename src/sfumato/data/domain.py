@@ -1,0 +1,357 @@
+"""A declared domain: ranges, categories and classes from public knowledge instead of from the records.
+
+A guarantee for every record needs it: what is read from the records, be it only a maximum, tells of them. The file is
+TOML, one table a column, whatever part the column plays (in x, or as a label with its categories as classes)::
+
+    [columns.age]
+    kind = "numeric"        # or "categorical", or "signal"
+    low = 17
+    high = 90
+    integer = true          # whole numbers only
+    nullable = false        # true: a value may be missing
+    clip = false            # true: a number outside counts as the nearest end instead of being an error
+
+    [columns.job]
+    kind = "categorical"
+    categories = ["clerk", "cook"]
+
+    [columns.samples]
+    kind = "signal"
+    ranges = [[-2.0, 2.0]]  # one pair for all channels, or one a channel
+
+    [[sums]]                # in every record these numeric columns of x add up to a column or a number
+    columns = ["rent", "food", "rest"]
+    total = "spent"
+
+A column of lists of numbers is declared as ``numeric``; ``[columns."x[3]"]`` declares one place of it otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from importlib.resources import files
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from sfumato.core.errors import DataError, unknown
+from sfumato.core.schema import Column, FixedSum, Schema
+from sfumato.data.expressions import BOOLEAN_CLASSES, Expression, parse
+from sfumato.data.infer import shape_of
+from sfumato.data.limits import MAX_CATEGORIES, MAX_CLASSES
+from sfumato.data.registry import Entry
+from sfumato.data.roles import Roles
+from sfumato.data.sources import Source
+
+_KEYS: dict[str, dict[str, str]] = {
+    "numeric": {"low": "number", "high": "number", "integer": "flag", "nullable": "flag", "clip": "flag"},
+    "categorical": {"categories": "texts", "nullable": "flag"},
+    "signal": {"ranges": "pairs", "clip": "flag"},
+}
+_NEEDED = {"numeric": ("low", "high"), "categorical": ("categories",), "signal": ("ranges",)}
+_NOUNS = {
+    "number": "a finite number",
+    "flag": "true or false",
+    "texts": "a list of texts",
+    "pairs": "a list of pairs [low, high]",
+}
+
+
+@dataclass(frozen=True)
+class Domain:
+    """``numeric`` and ``categorical`` columns as they will be encoded; ``signals`` hold ranges and whether to clip."""
+
+    name: str
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    signals: Mapping[str, tuple[tuple[tuple[float, float], ...], bool]] = field(default_factory=dict)
+    sums: tuple[FixedSum, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every declared column."""
+        return (*self.columns, *self.signals)
+
+
+DomainName = str | PathLike[str] | Domain | None
+
+
+def open_domain(given: DomainName) -> Domain | None:
+    """The domain itself, or read from its file."""
+    if given is None or isinstance(given, Domain):
+        return given
+    path = Path(given)
+    try:
+        return parse_domain(path.read_text(), str(path))
+    except FileNotFoundError:
+        raise DataError(f"{path} does not exist: draft a domain with 'sfumato data domain SOURCE'.") from None
+    except (IsADirectoryError, UnicodeDecodeError):
+        raise DataError(f"{path} is not a TOML file: draft a domain with 'sfumato data domain SOURCE'.") from None
+
+
+@lru_cache(maxsize=8)
+def built_in(name: str) -> Domain:
+    """A domain that travels with sfumato: what the public documentation of a named set says."""
+    return parse_domain((files("sfumato.data") / "domains" / f"{name}.toml").read_text(), f"the domain of {name}")
+
+
+def domain_for(given: DomainName, entry: Entry | None, source: Source) -> Domain | None:
+    """What the user declares; else what is known of a named set, if the file at hand has that set's columns."""
+    domain = open_domain(given)
+    if domain is None and entry is not None and entry.domain is not None:
+        known = built_in(entry.domain)
+        return known if set(source.columns) == set(known.names) else None
+    return domain
+
+
+def parse_domain(text: str, name: str) -> Domain:
+    """Read and check the text of a domain file; ``name`` is how messages call it."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(f"{name} is not valid TOML ({error}).") from None
+    _known_keys(content, ("columns", "sums"), name)
+    tables = content.get("columns", {})
+    if not isinstance(tables, dict) or not tables:
+        raise DataError(f"{name} declares no column: write a table [columns.NAME] for each.")
+    columns: dict[str, Column] = {}
+    signals = {}
+    for column, table in tables.items():
+        where = f"{name}, [columns.{column}]"
+        if not isinstance(table, dict):
+            raise DataError(f"{where}: must be a table with kind and range or categories.")
+        kind = table.get("kind")
+        if kind not in _KEYS:
+            raise DataError(f"{where}: kind must be numeric, categorical or signal, got {kind!r}.")
+        _check_types(where, kind, table)
+        if kind == "signal":
+            signals[column] = (_pairs(where, table["ranges"]), bool(table.get("clip", False)))
+        else:
+            columns[column] = (
+                _numeric(where, column, table) if kind == "numeric" else _categorical(where, column, table)
+            )
+    return Domain(name, columns, signals, _sums(name, content.get("sums", []), columns))
+
+
+def declared_schema(source: Source, roles: Roles, entry: Entry | None, domain: Domain) -> Schema:
+    """The schema that a domain gives to a source: nothing but kind and shape comes from the file."""
+    for column in domain.names:
+        if column.partition("[")[0] not in source.columns and column not in source.columns:
+            raise DataError(f"{domain.name}: {unknown(f'column of {source.label}', column, source.columns)}")
+    schema = replace(shape_of(source, roles, entry), declared=True)
+    if schema.kind == "signal":
+        schema = _with_ranges(schema, source, domain)
+    elif schema.kind == "table":
+        columns = tuple(
+            _column_of(domain, name, source, listed=bool(schema.columns))
+            for name in ([column.name for column in schema.columns] or roles.x)
+        )
+        here = {column.name for column in columns}
+        schema = replace(
+            schema,
+            columns=columns,
+            shape=(sum(column.width for column in columns),),
+            sums=tuple(one for one in domain.sums if set(one.names) <= here),
+        )
+    named = {**source.class_names, **(entry.classes if entry else {})}
+    return replace(
+        schema,
+        utility={label.name: _classes(label, domain, named, source) for label in roles.utility},
+        private={label.name: _classes(label, domain, named, source) for label in roles.private},
+        sources={label.name: label.text() for label in roles.labels if label.text() != label.name},
+    )
+
+
+_DRAFT = """\
+# A draft of the domain of {source}, READ FROM ITS RECORDS: it is not private.
+# Correct every range and every list from what is publicly known (a questionnaire, a standard, a manual) before you
+# use it with --domain: an end that one record decides, or a category that only one record has, betrays it.
+
+"""
+
+
+def draft(schema: Schema, source: str) -> str:
+    """A schema as a domain file. What was read from the records says so: it is for their owner to correct."""
+    import tomli_w
+
+    columns: dict[str, Any] = {}
+    if schema.kind == "signal":
+        columns[schema.x_columns[0]] = {"kind": "signal", "ranges": [list(pair) for pair in schema.ranges]}
+    for column in schema.columns:
+        columns[column.name] = _drafted(column)
+    for label, classes in {**schema.utility, **schema.private}.items():
+        asked = parse(schema.sources.get(label, label), ())
+        if not asked.derived:  # a question has the classes no and yes whatever the records
+            columns[asked.column] = {"kind": "categorical", "categories": list(classes)}
+    sums = [{"columns": list(one.columns), "total": one.total} for one in schema.sums]
+    head = f"# The domain of {source}, as declared.\n\n" if schema.declared else _DRAFT.format(source=source)
+    return head + tomli_w.dumps({"columns": columns, **({"sums": sums} if sums else {})})
+
+
+def _drafted(column: Column) -> dict[str, Any]:
+    gaps = {"nullable": True} if column.nullable else {}
+    if column.kind == "categorical":
+        return {"kind": "categorical", "categories": list(column.categories), **gaps}
+    ends: list[Any] = [column.low, column.high]
+    if column.integer:
+        ends = [int(end) for end in ends]
+    return {"kind": "numeric", "low": ends[0], "high": ends[1], "integer": column.integer, **gaps}
+
+
+def _column_of(domain: Domain, name: str, source: Source, *, listed: bool) -> Column:
+    """The declaration of a column; of a place in a list of numbers, its own or the whole column's."""
+    found = domain.columns.get(name)
+    if found is None and listed:
+        found = domain.columns.get(name.rpartition("[")[0])
+    if found is None:
+        raise DataError(
+            f"{domain.name} does not declare column '{name}' of {source.label}: add [columns.{name}], or leave it out "
+            "of x."
+        )
+    if listed and (found.kind != "numeric" or found.nullable):
+        raise DataError(f"{domain.name}, [columns.{found.name}]: a list holds numbers that are all there; say so.")
+    return replace(found, name=name)
+
+
+def _with_ranges(schema: Schema, source: Source, domain: Domain) -> Schema:
+    name = schema.x_columns[0]
+    if name not in domain.signals:
+        raise DataError(
+            f"{domain.name} does not declare '{name}' of {source.label}: add [columns.{name}] with kind = \"signal\"."
+        )
+    ranges, clip = domain.signals[name]
+    channels = schema.shape[0]
+    if len(ranges) not in (1, channels):
+        raise DataError(
+            f"{domain.name}, [columns.{name}]: {len(ranges)} ranges for {channels} channels; give one each, or one for "
+            "all."
+        )
+    return replace(schema, ranges=ranges * (channels if len(ranges) == 1 else 1), strict=not clip)
+
+
+def _classes(
+    label: Expression, domain: Domain, named: Mapping[str, tuple[str, ...]], source: Source
+) -> tuple[str, ...]:
+    if label.derived:
+        return BOOLEAN_CLASSES
+    column = domain.columns.get(label.column)
+    if column is None:
+        if label.column in named:
+            return named[label.column]
+        raise DataError(
+            f"{domain.name} does not declare the label column '{label.column}' of {source.label}: add "
+            f'[columns.{label.column}] with kind = "categorical" and its classes as categories.'
+        )
+    if column.kind == "categorical":
+        return column.categories
+    if not column.integer or column.high - column.low >= MAX_CLASSES:
+        raise DataError(
+            f"{domain.name}, [columns.{label.column}]: a label needs classes and this column measures; ask a question "
+            f"about it, for instance '{label.column} >= {(column.low + column.high) / 2:g}'."
+        )
+    return tuple(str(value) for value in range(int(column.low), int(column.high) + 1))
+
+
+def _known_keys(table: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    for key in table:
+        if key not in known:
+            raise DataError(f"{where}: {unknown('key', key, known)}")
+
+
+def _check_types(where: str, kind: str, table: Mapping[str, Any]) -> None:
+    keys = _KEYS[kind]
+    _known_keys(table, ("kind", *keys), where)
+    for key in _NEEDED[kind]:
+        if key not in table:
+            raise DataError(f"{where}: a {kind} column needs {' and '.join(_NEEDED[kind])}; '{key}' is missing.")
+    for key, value in table.items():
+        if key != "kind" and not _fits(value, keys[key]):
+            raise DataError(f"{where}: {key} must be {_NOUNS[keys[key]]}, got {value!r}.")
+
+
+def _fits(value: Any, noun: str) -> bool:
+    if noun == "flag":
+        return isinstance(value, bool)
+    if noun == "number":
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, list) or not value:
+        return False
+    if noun == "texts":
+        return all(isinstance(item, str) for item in value)
+    return all(
+        isinstance(pair, list) and len(pair) == 2 and all(_fits(end, "number") for end in pair) for pair in value
+    )
+
+
+def _numeric(where: str, name: str, table: Mapping[str, Any]) -> Column:
+    low, high, integer = float(table["low"]), float(table["high"]), bool(table.get("integer", False))
+    if low >= high:
+        what = "is constant: leave it out of x and of the domain" if low == high else "has its ends in the wrong order"
+        raise DataError(f"{where}: low = {low:g} and high = {high:g}; the column {what}.")
+    if integer and not (low.is_integer() and high.is_integer()):
+        raise DataError(f"{where}: low and high of an integer column must be whole numbers, got {low:g} and {high:g}.")
+    return Column(
+        name,
+        "numeric",
+        low=low,
+        high=high,
+        nullable=bool(table.get("nullable", False)),
+        integer=integer,
+        strict=not table.get("clip", False),
+    )
+
+
+def _categorical(where: str, name: str, table: Mapping[str, Any]) -> Column:
+    categories = tuple(text.strip() for text in table["categories"])
+    nullable = bool(table.get("nullable", False))
+    twice = next((text for place, text in enumerate(categories) if text in categories[:place]), None)
+    if twice is not None:
+        raise DataError(f"{where}: the category '{twice}' is listed twice.")
+    if "" in categories or "?" in categories:
+        raise DataError(f"{where}: '' and '?' stand for a missing value: write nullable = true instead.")
+    if len(categories) + nullable < 2:
+        raise DataError(f"{where}: one category only makes the column constant: leave it out of x and of the domain.")
+    if len(categories) > MAX_CATEGORIES:
+        raise DataError(f"{where}: {len(categories)} categories, at most {MAX_CATEGORIES} are possible.")
+    return Column(name, "categorical", categories=categories, nullable=nullable, strict=True)
+
+
+def _pairs(where: str, ranges: Sequence[Sequence[float]]) -> tuple[tuple[float, float], ...]:
+    for place, (low, high) in enumerate(ranges):
+        if low >= high:
+            raise DataError(f"{where}: range {place} is [{low:g}, {high:g}]; low must lie below high.")
+    return tuple((float(low), float(high)) for low, high in ranges)
+
+
+def _sums(name: str, tables: Any, columns: Mapping[str, Column]) -> tuple[FixedSum, ...]:
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise DataError(f"{name}: write each fixed sum as [[sums]] with columns and total.")
+    return tuple(_sum(f"{name}, [[sums]] {place}", table, columns) for place, table in enumerate(tables))
+
+
+def _sum(where: str, table: Mapping[str, Any], columns: Mapping[str, Column]) -> FixedSum:
+    _known_keys(table, ("columns", "total"), where)
+    parts, total = table.get("columns", ()), table.get("total")
+    if not _fits(parts, "texts") or not (isinstance(total, str) or _fits(total, "number")):
+        raise DataError(f"{where}: columns must be a list of texts, and total a number or a column's name.")
+    found = FixedSum(tuple(parts), total if isinstance(total, str) else float(total or 0.0))
+    if len(set(found.names)) < len(found.names) or len(parts) < 2:
+        raise DataError(f"{where}: name two columns or more, each once.")
+    for part in found.names:
+        if part not in columns:
+            raise DataError(f"{where}: {unknown('declared column', part, columns)}")
+        if columns[part].kind != "numeric":
+            raise DataError(f"{where}: '{part}' is categorical and cannot be added up.")
+    low, high = (sum(getattr(columns[part], end) for part in found.columns) for end in ("low", "high"))
+    if isinstance(found.total, str):
+        bottom, top = columns[found.total].low, columns[found.total].high
+    else:
+        bottom = top = found.total
+    if bottom > high or top < low:
+        raise DataError(
+            f"{where}: the columns add up to between {low:g} and {high:g}, never to the total ({bottom:g} to {top:g})."
+        )
+    return found

@@ -1,0 +1,112 @@
+"""From a fitted `synth` run to a synthetic data set that anybody can use at once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sfumato.core.dataset import Dataset
+from sfumato.core.errors import DataError, UsageError
+from sfumato.core.release import Release
+from sfumato.core.runs import RunFolder, atomic, write_json
+from sfumato.data.images import png
+from sfumato.mechanisms import load_mechanism
+from sfumato.mechanisms.synth import Synth
+from sfumato.workflow.releasing import as_table, writable
+
+BATCH_ROWS = 4096
+CARD = "release.json"
+
+
+def sample_run(
+    path: Path,
+    rows: int,
+    out: Path,
+    *,
+    given: Mapping[str, str] | None = None,
+    pictures: bool = False,
+    say: Callable[[int], None] = lambda _: None,
+) -> dict[str, Any]:
+    """So many synthetic records of the run in ``path``, in the original columns and types, and a card.
+
+    ``out/release.parquet``, or with ``pictures`` a PNG file for each record and ``labels.csv``. ``given`` asks for one
+    class: {"digit": "3"}. The folder appears when it is complete. Drawing costs no budget: draw as often as you like.
+    """
+    RunFolder.open(path)
+    mechanism = load_mechanism(path)
+    if not isinstance(mechanism, Synth):
+        raise UsageError(f"{path} holds '{mechanism.name}', which releases given records: name them with --data.")
+    if rows < 1:
+        raise UsageError(f"--rows must be at least 1, got {rows}.")
+    if pictures and mechanism.schema_.kind != "image":
+        raise UsageError(f"--png is for pictures; this run makes {mechanism.schema_.kind} records.")
+    mechanism.sample(1, given=given)  # an unknown class is refused before anything is written
+    digest = hashlib.sha256()
+    with writable(out) as part:
+        write = _write_pictures if pictures else _write_parquet
+        write(part, _batches(mechanism, rows, given, digest, say))
+        card = {
+            "mechanism": mechanism.name,
+            "rows": rows,
+            "payload_shape": list(mechanism.schema_.shape),
+            "digest": digest.hexdigest(),
+            "labels": list(mechanism.schema_.utility) if mechanism.needs_labels else [],
+            "given": dict(given or {}),
+            "guarantee": mechanism.guarantee().to_json(),
+            "budget": mechanism.spent_,
+        }
+        write_json(part / CARD, card)
+    return {"release": str(out), **card}
+
+
+def _batches(
+    mechanism: Synth, rows: int, given: Mapping[str, str] | None, digest: Any, say: Callable[[int], None]
+) -> Iterator[Dataset]:
+    done = 0
+    while done < rows:
+        drawn = mechanism.sample(min(BATCH_ROWS, rows - done), given=given)
+        digest.update(np.ascontiguousarray(drawn.x).data)
+        done += len(drawn)
+        say(done)
+        yield drawn
+
+
+def _write_parquet(folder: Path, batches: Iterator[Dataset]) -> None:
+    import pyarrow.parquet as pq
+
+    writer = None
+    for drawn in batches:
+        table = as_table(_released(drawn), drawn.schema, records=True)
+        writer = writer or pq.ParquetWriter(folder / "release.parquet", table.schema, compression="zstd")
+        writer.write_table(table)
+    if writer is None:
+        raise DataError("nothing was drawn.")
+    writer.close()
+
+
+def _write_pictures(folder: Path, batches: Iterator[Dataset]) -> None:
+    """``000000.png`` … and ``labels.csv`` with the columns file and labels; `sfumato` reads such a folder."""
+    import csv
+
+    number = 0
+    with (folder / "labels.csv").open("w", newline="") as file:
+        table = csv.writer(file)
+        for drawn in batches:
+            if number == 0:
+                table.writerow(["file", *drawn.utility])
+            names = {label: drawn.schema.classes(label) for label in drawn.utility}
+            for row, record in enumerate(drawn.x):
+                name = f"{number:06d}.png"
+                (folder / name).write_bytes(png(record))
+                table.writerow([name, *(names[label][codes[row]] for label, codes in drawn.utility.items())])
+                number += 1
+
+
+def _released(drawn: Dataset) -> Release:
+    from sfumato.core.guarantee import empirical
+
+    return Release("synth", drawn.x, empirical("See the card."), drawn.utility)

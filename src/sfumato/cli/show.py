@@ -81,7 +81,8 @@ def score_table(scores: Mapping[str, Any]) -> Table:
     worst = {(s["attack"], s["target"], s["metric"]) for s in scores["worst"].values()}
     fidelity = [score for score in scores.get("information", ()) if score["threat"] == "fidelity"]
     for score in (*scores["utility"], *scores["attacks"], *fidelity):
-        if not (score["primary"] or score["metric"] in ("ssim", "auroc") or score in fidelity):
+        student = score["threat"] == "utility" and score["metric"] == "accuracy"
+        if not (score["primary"] or student or score["metric"] in ("ssim", "auroc") or score in fidelity):
             continue
         name = score["threat"] if score["target"] is None else f"{score['threat']}: {score['target']}"
         marked = (score["attack"], score["target"], score["metric"]) in worst

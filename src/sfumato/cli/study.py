@@ -8,10 +8,10 @@ from typing import Any
 from rich.table import Table
 
 from sfumato.cli.show import figure, new_table
-from sfumato.studies.base import Study
+from sfumato.studies.base import Measurement, Study
 
 
-def study_list(studies: Sequence[Study]) -> Table:
+def study_list(studies: Sequence[Study | Measurement]) -> Table:
     """Name, data sets and claim of every study."""
     table = new_table("study", "data", "the paper says")
     for study in studies:

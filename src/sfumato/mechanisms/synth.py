@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -61,8 +61,8 @@ class Synth(Mechanism):
     labels   ``data``: (x, y) is one record; ``noisy``: Theorem 3; ``public``: y is known anyway; ``none``: no labels
     steps    of training; 0 means the method's own
 
-    The budget is spent by ``fit``, once; ``release`` and ``sample`` are free. The noise comes from the operating system,
-    so two fits with one seed differ: the seed is of initial weights only.
+    The budget is spent by ``fit``, once; ``release`` and ``sample`` are free. The noise comes from the operating
+    system, so two fits with one seed differ: the seed is of initial weights only.
     """
 
     name = "synth"
@@ -178,8 +178,8 @@ class Synth(Mechanism):
                 raise DataError(f"{run.path} was begun with another plan: fit into another --out; both runs count.")
             if any(ask.rate < 1.0 for ask in begun.plan) or begun.bypassed is not None:
                 raise DataError(
-                    f"{run.path} was interrupted while it spent its budget, and {self.method_.name} keeps no answers to "
-                    "go on from. Fit into another --out; the privacy loss of both runs adds up."
+                    f"{run.path} was interrupted while it spent its budget, and {self.method_.name} keeps no answers "
+                    "to go on from. Fit into another --out; the privacy loss of both runs adds up."
                 )
         else:
             run.write_json(BUDGET, self.ledger_.to_json())
@@ -307,7 +307,8 @@ def check_domain(data: Dataset) -> None:
     if schema.kind in ("table", "signal") and not schema.declared:
         raise DataError(
             f"{data.name}: its ranges and categories were read from the records, which would leak them. Declare them: "
-            f"sfumato data domain {data.name} > domain.toml, correct it from what is publicly known, then --domain domain.toml."
+            f"sfumato data domain {data.name} > domain.toml, correct it from what is publicly known, and give it with "
+            "--domain domain.toml."
         )
     place = 0
     for column in schema.columns:

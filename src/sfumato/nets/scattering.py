@@ -19,6 +19,9 @@ class Scattering(nn.Module):
     any record, so the features of a record are a function of that record alone.
     """
 
+    fine: torch.Tensor
+    coarse: torch.Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("fine", morlet(7, 0.8, 3 * math.pi / 4))
@@ -45,7 +48,7 @@ class Scattering(nn.Module):
 
 
 def morlet(side: int, width: float, frequency: float) -> torch.Tensor:
-    """Complex Morlet wavelets of mean zero in ``ANGLES`` directions, (2A, 1, side, side): real parts, then imaginary."""
+    """Complex Morlet wavelets of mean zero in ``ANGLES`` directions, (2A, 1, side, side): real parts first."""
     place = torch.arange(side, dtype=torch.float64) - side // 2
     down, across = torch.meshgrid(place, place, indexing="ij")
     found = []

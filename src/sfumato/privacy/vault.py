@@ -96,8 +96,8 @@ class Counter(ABC):
     ) -> DoubleArray:
         """Σ r rᵀ with r = clip(row, bound) over each group, with noise: (size, k, k), symmetric.
 
-        ‖r rᵀ‖ = ‖r‖² ≤ bound². The symmetric matrix travels as its diagonal and √2 times its upper triangle, which keeps
-        that norm and halves the noise's variance off the diagonal.
+        ‖r rᵀ‖ = ‖r‖² ≤ bound². The symmetric matrix travels as its diagonal and √2 times its upper triangle, which
+        keeps that norm and halves the noise's variance off the diagonal.
         """
 
         def total(records: Records) -> DoubleArray:
@@ -131,7 +131,7 @@ class Counter(ABC):
 
 
 class Vault(Counter):
-    """The records of one private run, with its ledger. Answers are kept, so that a run can go on without asking twice."""
+    """The records of one private run, with its ledger. Answers are kept: a run goes on without asking twice."""
 
     def __init__(
         self, records: Records, ledger: Ledger, *, noise: Noise | None = None, kept: Path | None = None

@@ -149,7 +149,8 @@ def _body(run: Run) -> str:
 def _row(run: Run, key: str, score: Score, *, first: bool) -> str:
     worst = is_worst(run, score)
     mark = ' <span class="badge">worst</span>' if worst else ""
-    shown = score.primary or score.threat in ("information", "fidelity")
+    student = score.threat == "utility" and score.metric == "accuracy"
+    shown = score.primary or student or score.threat in ("information", "fidelity")
     kinds = ("primary" if shown else "secondary", *(["worst"] if worst else []), *(["first"] if first else []))
     references = (reference(v, score.metric) for v in (score.baseline, score.control))
     cells = "".join(f'<td class="num">{escape(cell)}</td>' for cell in (interval(score), *references, f"{score.n:,}"))

@@ -1,4 +1,4 @@
-"""The `synth` paper: students of private pictures (Table 1), the pictures (Figure 2) and their neighbours (Figure 3)."""
+"""The `synth` paper: students of synthetic pictures (Table 1), the pictures (Figure 2), their neighbours (Figure 3)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,9 @@ def _table1(data: str, results: Results) -> list[Row]:
         goal = _GOALS.get((data, epsilon))
         rows.append(_mean_row(f"{said}: the paper's CNN", cnn, _PAPER.get((data, epsilon)), goal))
         rows.append(_mean_row(f"{said}: logistic regression", logistic, _PAPER_LOGISTIC.get((data, epsilon))))
-    real = [{**score, "value": score["control"], "ci": [score["control"]] * 2} for score in cnn]
+    real: list[Mapping[str, Any]] = [
+        {**score, "value": score["control"], "ci": [score["control"]] * 2} for score in cnn
+    ]
     rows.append(_mean_row("not private: the paper's CNN on the owner's records", real, _PAPER_REAL.get(data)))
     rows += _bounds(results)
     return rows

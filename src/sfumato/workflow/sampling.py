@@ -12,7 +12,7 @@ import numpy as np
 from sfumato.core.dataset import Dataset
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.release import Release
-from sfumato.core.runs import RunFolder, atomic, write_json
+from sfumato.core.runs import RunFolder, write_json
 from sfumato.data.images import png
 from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.synth import Synth

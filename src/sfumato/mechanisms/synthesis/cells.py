@@ -87,25 +87,25 @@ class Cells:
         return torch.stack([scaled, missing.float()], dim=1) if column.nullable else scaled.unsqueeze(1)
 
 
-def cells_of(schema: Schema) -> tuple[Cells, ...]:
-    """The cells of every column, in order."""
+def cells_of(schema: Schema, fine: int = FINE) -> tuple[Cells, ...]:
+    """The cells of every column, in order; at most ``fine`` between the ends of a number."""
     found, start = [], 0
     for column in schema.columns:
-        cuts = np.zeros(0) if column.kind == "categorical" else _cuts(column)
+        cuts = np.zeros(0) if column.kind == "categorical" else _cuts(column, fine)
         found.append(Cells(column, start, cuts))
         start += column.width
     return tuple(found)
 
 
-def _cuts(column: Column) -> Doubles:
+def _cuts(column: Column, fine: int) -> Doubles:
     low, high = column.low, column.high
     amount = low == 0.0 and high >= _AMOUNT
     if column.integer:
         inside = int(high - low) - 1
-        if inside <= FINE:
+        if inside <= fine:
             return np.arange(low + 1.0, high + 1.0)
-        inner = np.geomspace(1.0, high, FINE + 1) if amount else np.linspace(low + 1.0, high, FINE + 1)
+        inner = np.geomspace(1.0, high, fine + 1) if amount else np.linspace(low + 1.0, high, fine + 1)
         return np.unique(np.round(inner))
     first = np.nextafter(low, np.inf)
-    inner = np.geomspace(1.0, high, FINE) if amount else np.linspace(low, high, FINE + 1)[1:]
+    inner = np.geomspace(1.0, high, fine) if amount else np.linspace(low, high, fine + 1)[1:]
     return np.concatenate([[first], inner])

@@ -29,8 +29,9 @@ MEAN, RADIUS, AXES, CLASSES, CENTRES, MOMENTS = (
 
 @dataclass(frozen=True)
 class Recipe:
-    """Sizes and shares of the mixture. Shares are of its own part of the budget."""
+    """Sizes and shares of the mixture: ``share`` of the whole budget, the others of this part."""
 
+    share: float = 0.3
     frequencies: int = 14
     """Cosines for each side; finer detail is not learnt."""
     axes: int = 50

@@ -23,7 +23,7 @@ def nearest(values: Doubles, total: float) -> Doubles:
     falling = np.sort(flat)[::-1]
     excess = (np.cumsum(falling) - total) / np.arange(1, len(flat) + 1)
     shift = excess[np.flatnonzero(falling > excess)[-1]]
-    return np.maximum(flat - shift, 0.0).reshape(values.shape)
+    return np.asarray(np.maximum(flat - shift, 0.0).reshape(values.shape))
 
 
 def fitted(table: Doubles, rows: Doubles, columns: Doubles) -> Doubles:
@@ -108,7 +108,7 @@ def _joined(counts: Doubles, goal: float, alone: float) -> Codes:
 
 
 def pooled(counts: Doubles, deviation: float, most: int) -> Codes:
-    """The bin of each category: one each for those that stand out of the noise, ``most`` − 1 at most; one for the rest."""
+    """The bin of each category: one each for those that noise cannot make up, one for all others; at most ``most``."""
     order = np.argsort(-counts)
     clear = [int(place) for place in order[: most - 1] if counts[place] > 2.0 * deviation]
     found = np.full(len(counts), len(clear), dtype=np.int64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import torch
@@ -12,24 +11,27 @@ from sfumato.core.errors import DataError
 from sfumato.mechanisms.base import Progress
 from sfumato.mechanisms.synthesis.gaussians import CLASSES, Gaussians, Recipe
 from sfumato.mechanisms.synthesis.method import Method, Task
+from sfumato.mechanisms.synthesis.sight import Eye, Wavelets, pictured
 from sfumato.mechanisms.synthesis.teacher import Lessons, Teacher
 from sfumato.mechanisms.synthesis.tones import Tones
 from sfumato.privacy.ledger import Ask, Plan, calibrated
 from sfumato.privacy.vault import Counter
 
-PICTURES = 0.3
-"""The mixture's share of the budget where there is a teacher."""
+FIRST, SECOND = "first teacher's gradient", "second teacher's gradient"
 TONES = 0.01
+"""Its share of the budget."""
 _LOOKED_AT = 12_000
+_PICTURED = 50_000
 _MOST_TRIES = 200
 
 
 class Mixture(Method):
     """All answers are Gaussian sums over all records, so their composition is exact.
 
-    The mixture draws pictures of every class and much in between; the teacher, trained with the larger part of the
-    budget, says what they show. A student that learns from both comes close to the teacher, which is far better than
-    the mixture: it is not hurt by pictures that no record looks like.
+    The mixture draws pictures of every class and much in between. A first teacher, on wavelets, says what they show.
+    A network learns to see from these pictures and labels, for free; a second teacher reads the network's maps, and
+    its labels are released. A student of the pictures comes close to the second teacher, since it learns to see from
+    the same pictures; the mixture alone is far behind.
     """
 
     name = "mixture"
@@ -38,18 +40,26 @@ class Mixture(Method):
     def __init__(self, task: Task) -> None:
         super().__init__(task)
         shape = task.schema.shape
-        self.gaussians = Gaussians(shape, task.classes, recipe_for(task), task.seed)
+        self.recipe = recipe_for(task)
+        self.gaussians = Gaussians(shape, task.classes, self.recipe, task.seed)
         self.tones = Tones(shape[0])
-        lessons = Lessons()
-        self.teacher = (
-            Teacher(shape, task.classes, replace(lessons, steps=task.steps or lessons.steps), task.seed)
-            if task.classes > 1
-            else None
-        )
+        self.eye = Eye(shape, task.classes, task.seed) if task.classes > 1 and pictured(shape) else None
+        self.teachers = self._teachers() if task.classes > 1 else ()
+
+    def _teachers(self) -> tuple[Teacher, ...]:
+        """On wavelets, and on what the network sees."""
+        task, lessons = self.task, lessons_for(self.task)
+        wavelets = Wavelets(task.schema.shape)
+        first = Teacher(FIRST, wavelets.forward, wavelets.size, task.classes, lessons, task.seed)
+        if self.eye is None:
+            return (first,)
+        return first, Teacher(SECOND, self.eye.forward, self.eye.size, task.classes, lessons, task.seed)
 
     def plan(self, records: int) -> tuple[Ask, ...]:
-        pictures = (*self.gaussians.asks(PICTURES), self.tones.ask(TONES))
-        return pictures if self.teacher is None else (*pictures, self.teacher.ask(1.0 - PICTURES - TONES))
+        pictures = self.recipe.share if self.teachers else 1.0 - TONES
+        rest = 1.0 - pictures - TONES
+        taught = tuple(teacher.ask(rest / len(self.teachers)) for teacher in self.teachers)
+        return (*self.gaussians.asks(pictures), self.tones.ask(TONES), *taught)
 
     def least(self, plan: Plan) -> float:
         """Three standard deviations of a class's count."""
@@ -63,14 +73,21 @@ class Mixture(Method):
         generator = torch.Generator().manual_seed(self.task.seed)
         drawn, _ = self.gaussians.draw(_LOOKED_AT, generator)
         self.tones.match(drawn)
-        if self.teacher is not None:
-            self.teacher.look(self.tones.apply(drawn))
-            self.teacher.learn(counter, self.gaussians.count, progress)
+        drawn = self.tones.shown(drawn)
+        done, total = 0, sum(teacher.lessons.steps for teacher in self.teachers)
+        for place, teacher in enumerate(self.teachers):
+            if place == 1 and self.eye is not None:
+                pictures = self.tones.shown(self.gaussians.draw(_PICTURED, generator)[0])
+                self.eye.learn(pictures, self.teachers[0].scores(pictures).softmax(dim=1))
+            teacher.look(drawn)
+            for _ in teacher.lessons_from(counter, self.gaussians.count):
+                done += 1
+                progress(done, total, {})
 
     def sample(self, rows: int, generator: torch.Generator, only: int | None = None) -> tuple[Tensor, Tensor]:
-        if self.teacher is None:
+        if not self.teachers:
             drawn, classes = self.gaussians.draw(rows, generator)
-            return self.tones.apply(drawn), classes
+            return self.tones.shown(drawn), classes
         if only is None:
             return self._labelled(rows, generator, None)
         pieces: list[Tensor] = []
@@ -82,14 +99,16 @@ class Mixture(Method):
         raise DataError(f"the model makes no records of class {only}: its budget was too small for that.")
 
     def _labelled(self, rows: int, generator: torch.Generator, only: int | None) -> tuple[Tensor, Tensor]:
-        """Records drawn as ``only`` (or as any class), with what the teacher sees in them."""
-        assert self.teacher is not None
-        x = self.tones.apply(self.gaussians.draw(rows, generator, only)[0])
-        return x, self.teacher.scores(x).argmax(dim=1)
+        """Records drawn as ``only`` (or as any class), with what the last teacher sees in them."""
+        x = self.tones.shown(self.gaussians.draw(rows, generator, only)[0])
+        return x, self.teachers[-1].scores(x).argmax(dim=1)
 
     def modules(self) -> dict[str, nn.Module]:
-        teacher = {} if self.teacher is None else {"teacher": self.teacher}
-        return {"gaussians": self.gaussians, "tones": self.tones, **teacher}
+        """The first of two teachers is not needed to draw."""
+        found: dict[str, nn.Module] = {"gaussians": self.gaussians, "tones": self.tones}
+        if self.eye is not None:
+            found["eye"] = self.eye
+        return {**found, "teacher": self.teachers[-1]} if self.teachers else found
 
     def about(self) -> tuple[str, ...]:
         return (
@@ -99,9 +118,12 @@ class Mixture(Method):
 
 def recipe_for(task: Task) -> Recipe:
     """More axes and components where there is budget to see them."""
-    axes = 50 if task.epsilon < 2.0 else 80
-    return (
-        replace(Recipe(), axes=axes, components=5 if task.epsilon < 2.0 else 8)
-        if task.classes > 1
-        else replace(Recipe(), axes=axes, components=min(64, 10 * math.ceil(task.epsilon)))
-    )
+    plenty = task.epsilon >= 2.0
+    recipe = replace(Recipe(), axes=80 if plenty else 50, components=8 if plenty else 5)
+    return recipe if task.classes > 1 else replace(recipe, components=32)
+
+
+def lessons_for(task: Task) -> Lessons:
+    """More and longer steps where they are less noisy."""
+    lessons = Lessons(steps=200, rate=80.0) if task.epsilon >= 2.0 else Lessons()
+    return replace(lessons, steps=task.steps or lessons.steps)

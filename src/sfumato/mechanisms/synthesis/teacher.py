@@ -1,19 +1,19 @@
-"""A linear classifier on fixed features, trained by noisy gradients, that tells which class a drawn picture shows."""
+"""A linear classifier on features that are not private, trained by noisy gradients: it tells what a picture shows."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from sfumato.mechanisms.base import Progress
-from sfumato.nets.scattering import Scattering
 from sfumato.privacy.ledger import Ask
 from sfumato.privacy.vault import Counter, Records
 
-GRADIENT = "teacher's gradient"
+Features = Callable[[Tensor], Tensor]
+"""(n, *shape) → (n, size), of each record by itself; no private record has touched it but through the counter."""
 _CHUNK = 500
 
 
@@ -40,8 +40,8 @@ _FLOOR = 0.3
 class Teacher(nn.Module):
     """softmax(Wᵀ [f, 0.3]) with f the standardised, partly whitened and normalised features of a record.
 
-    Features are fixed wavelets; mean, deviation and axes come from *drawn* records, so they cost nothing. Only W
-    touches the private records, by full-batch gradient descent on sums of clipped gradients (p − y) fᵀ.
+    Mean, deviation and axes of the features come from *drawn* records, so they cost nothing. Only W touches the
+    private records, by full-batch gradient descent on sums of clipped gradients f (p − y)ᵀ.
     """
 
     centre: Tensor
@@ -49,18 +49,17 @@ class Teacher(nn.Module):
     axes: Tensor
     weight: Tensor
 
-    def __init__(self, shape: tuple[int, ...], classes: int, lessons: Lessons, seed: int) -> None:
+    def __init__(self, question: str, features: Features, size: int, classes: int, lessons: Lessons, seed: int) -> None:
         super().__init__()
-        self.shape, self.classes, self.lessons, self.seed = shape, classes, lessons, seed
-        self._scattering = [Scattering()] if len(shape) == 3 and min(shape[1:]) >= 8 else []  # fixed: not stored
-        size = self._raw(torch.zeros(1, *shape)).shape[1]
+        self.question, self._given, self.classes, self.lessons, self.seed = question, features, classes, lessons, seed
         self.register_buffer("centre", torch.zeros(size))
         self.register_buffer("scale", torch.ones(size))
         self.register_buffer("axes", torch.zeros(size, min(lessons.axes, size)))
         self.register_buffer("weight", torch.zeros(self.axes.shape[1] + 1, classes))
 
     def ask(self, share: float) -> Ask:
-        return Ask("teacher", GRADIENT, share, self.lessons.steps)
+        """Its gradients, all steps together."""
+        return Ask("teacher", self.question, share, self.lessons.steps)
 
     @torch.no_grad()
     def look(self, drawn: Tensor) -> None:
@@ -78,35 +77,36 @@ class Teacher(nn.Module):
         self.axes.zero_()
         self.axes[:, : found.shape[1]] = found
 
-    def learn(self, counter: Counter, count: float, progress: Progress) -> None:
-        """``count`` is a noisy number of records. The second half of the steps is averaged."""
+    def lessons_from(self, counter: Counter, count: float) -> Iterator[int]:
+        """Each step once; the last sets W, averaged over the second half. ``count`` is a noisy number of records."""
         steps = self.lessons.steps
         weight, speed = torch.zeros_like(self.weight), torch.zeros_like(self.weight)
         average = torch.zeros_like(self.weight)
-        remembered: dict[int, Tensor] = {}  # features of each chunk of records, by its place in memory
+        remembered: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
 
         def gradient(records: Records) -> tuple[Tensor, Tensor]:
-            place = records.x.data_ptr()
-            if place not in remembered or len(remembered[place]) != len(records):
-                remembered[place] = self.features(records.x)
-            features = remembered[place]  # (n, d + 1)
+            place = records.x.data_ptr(), len(records)
+            if place not in remembered:  # the records are held with their features, so that no others take their place
+                remembered[place] = records.x, self.features(records.x)
+            features = remembered[place][1]  # (n, d + 1)
             wrong = (features @ weight).softmax(dim=1) - F.one_hot(records.y, self.classes)
             return features, wrong
 
         for step in range(steps):
-            total = torch.from_numpy(counter.products(GRADIENT, gradient, self.lessons.bound)).float()
+            total = torch.from_numpy(counter.products(self.question, gradient, self.lessons.bound)).float()
             speed = self.lessons.momentum * speed + total / count
             weight = weight - self.lessons.rate * speed
             if step >= steps // 2:
                 average += weight / (steps - steps // 2)
-            progress(step + 1, steps, {})
-        self.weight.copy_(average)
+            if step == steps - 1:
+                self.weight.copy_(average)
+            yield step
 
     @torch.no_grad()
     def features(self, x: Tensor) -> Tensor:
         """(n, *shape) → (n, d + 1), a function of each record by itself."""
         rows = []
-        for chunk in x.split(_CHUNK):
+        for chunk in torch.split(x, _CHUNK):
             found = (self._raw(chunk) - self.centre) / self.scale @ self.axes
             rows.append(F.pad(F.normalize(found, dim=1), (0, 1), value=_ONE))
         return torch.cat(rows)
@@ -117,13 +117,4 @@ class Teacher(nn.Module):
 
     @torch.no_grad()
     def _raw(self, x: Tensor) -> Tensor:
-        """Wavelet averages of the picture's brightness, and its colours coarsely; other records as they are: (n, d)."""
-        if not self._scattering:
-            return x.flatten(1)
-        rows = []
-        for chunk in x.split(_CHUNK):
-            parts = [self._scattering[0](chunk.mean(dim=1, keepdim=True)).flatten(1)]
-            if chunk.shape[1] > 1:
-                parts.append(F.avg_pool2d(chunk, 4).flatten(1))
-            rows.append(torch.cat(parts, dim=1))
-        return torch.cat(rows)
+        return torch.cat([self._given(chunk) for chunk in torch.split(x, _CHUNK)])

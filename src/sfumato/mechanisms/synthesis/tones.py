@@ -62,7 +62,7 @@ class Tones(nn.Module):
             self.curve[channel][place == 1] = 0.0  # the darkest bin is black: most pictures have a background
             self.curve[channel][place == BINS] = 1.0
 
-    def apply(self, drawn: Tensor) -> Tensor:
+    def shown(self, drawn: Tensor) -> Tensor:
         """Records (n, C, …) in [0, 1] with real contrast."""
         place = ((drawn + 0.5) / 2.0 * (_LEVELS - 1)).clamp(0.0, _LEVELS - 1.001)
         low = place.long()

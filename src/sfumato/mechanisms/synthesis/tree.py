@@ -127,8 +127,9 @@ class Tree(Method):
 
     def _tree(self, asked: dict[tuple[int, int], Doubles], noise: dict[str, float]) -> list[tuple[int, int]]:
         """The columns with their parents, the same for all classes: one class alone would say too little."""
-        margins = self._margins(asked, noise)
-        totals, ones = margins.clean()
+        if not asked:
+            return [(0, -1)]
+        totals, ones = self._margins(asked, noise).clean()
         scores = {}
         for (i, j), table in asked.items():
             found = [
@@ -228,7 +229,7 @@ class _Margins:
             self.ones[place].add(table.sum(axis=others), deviation * np.sqrt(cells / table.shape[axis]))
 
     def clean(self) -> tuple[Doubles, list[Doubles]]:
-        """Records of each class (classes,), at least one; and in each column's bins (classes, bins), adding up to it."""
+        """Records of each class (classes,), at least one; in each column's bins (classes, bins), adding up to it."""
         totals = np.maximum(self.totals.mean, 1.0)
         return totals, [
             np.stack([nearest(row, total) for row, total in zip(one.mean, totals, strict=True)]) for one in self.ones

@@ -38,7 +38,7 @@ def parity() -> Splits:
 def fitted(parity: Splits) -> dict[str, Mechanism]:
     """Every mechanism, fitted once: few epochs or steps, and one small autoencoder for all that build on one."""
     few: dict[str, Any] = {"epochs": 6, "steps": 400, "base": VAE(epochs=6).fit(parity.owner)}
-    more: dict[str, dict[str, Any]] = {"vfae": {"epochs": 40}}
+    more: dict[str, dict[str, Any]] = {"vfae": {"epochs": 40}, "synth": {"epsilon": 5.0, "steps": 10}}
     fitted = {}
     for name in names():
         wanted = few | more.get(name, {})

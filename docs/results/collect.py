@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-PAPERS = ("ran", "filter", "phase")
+PAPERS = ("ran", "filter", "phase", "synth")
 VERDICT = {True: "yes", False: "**no**", None: ""}
 
 
@@ -47,7 +47,7 @@ def main(folders: list[str]) -> None:
     for folder in folders:
         for file in [one for paper in PAPERS for one in Path(folder).glob(f"{paper}-*.json")]:
             result = json.loads(file.read_text())
-            del result["report"]
+            result.pop("report", None)
             (HERE / f"{result['study']}-{result['data']}.json").write_text(json.dumps(result, indent=2) + "\n")
     for paper in PAPERS:
         studies = [json.loads(path.read_text()) for path in sorted(HERE.glob(f"{paper}-*.json"))]

@@ -32,7 +32,7 @@ from sfumato.workflow import sample_run
 def spent(digits: Splits, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run on digits, its folder."""
     run = RunFolder.create(tmp_path_factory.mktemp("synth") / "run", {"run": {"mechanism": "synth"}, "data": {}})
-    Synth(epsilon=8.0, steps=20).fit(digits.owner, run=run)
+    Synth(epsilon=8.0, steps=6).fit(digits.owner, run=run)
     return run.path
 
 
@@ -77,10 +77,10 @@ def test_one_record_moves_no_answer_by_more_than_its_sensitivity(digits: Splits)
 
 def test_one_record_more_changes_nothing_that_the_answers_do_not_say(digits: Splits, tmp_path: Path) -> None:
     first = RunFolder.create(tmp_path / "first", {"run": {"mechanism": "synth"}})
-    whole = Synth(epsilon=5.0, steps=10).fit(digits.owner.take(slice(1, None)), run=first)
+    whole = Synth(epsilon=5.0, steps=4).fit(digits.owner.take(slice(1, None)), run=first)
     second = RunFolder.create(tmp_path / "second", {"run": {"mechanism": "synth"}})
     (first.path / "answers").rename(second.path / "answers")
-    again = Synth(epsilon=5.0, steps=10).fit(digits.owner, run=second)
+    again = Synth(epsilon=5.0, steps=4).fit(digits.owner, run=second)
     assert all(torch.equal(whole.state()[key], value) for key, value in again.state().items())
     assert whole.sample(20, seed=1).digest == again.sample(20, seed=1).digest
 
@@ -253,7 +253,7 @@ def test_drawn_records_have_shape_range_and_asked_class(spent: Path) -> None:
 
 def test_several_labels_are_learnt_together() -> None:
     splits = sfumato.load_splits("digits", utility=["odd", "circle"], limit=2500)
-    synth = Synth(epsilon=20.0, steps=10).fit(splits.owner)
+    synth = Synth(epsilon=20.0, steps=4).fit(splits.owner)
     drawn = synth.sample(100, given={"odd": "yes"}, seed=0)
     assert set(drawn.utility) == {"odd", "circle"} and (drawn.utility["odd"] == 1).all()
 
@@ -270,7 +270,7 @@ def test_label_free_run_releases_no_labels(digits: Splits) -> None:
 def test_students_of_drawn_digits_read_real_ones(digits: Splits) -> None:
     from sklearn.linear_model import LogisticRegression
 
-    drawn = Synth(epsilon=50.0).fit(digits.owner).sample(2000, seed=0)
+    drawn = Synth(epsilon=50.0, steps=20).fit(digits.owner).sample(2000, seed=0)
     student = LogisticRegression(max_iter=60).fit(drawn.x.reshape(2000, -1), drawn.utility["digit"])
     victim = digits.victim
     assert student.score(victim.x.reshape(len(victim), -1), victim.utility["digit"]) > 0.6

@@ -15,7 +15,7 @@ Geometry = Literal["pca", "umap"]
 class Effort:
     """Epochs, width and least number of steps of the inverse networks; epochs of the fresh classifier; candidates;
     further releases of the same victims, where there are keys; how the picture of the payloads is made; whether the
-    attacks of one threat are all that is run.
+    attacks of one threat are all that is run, or none at all.
 
     For synthetic releases: records whose membership is in question; learning runs with a canary, transcripts drawn in
     each world of each, and the questions after which such a run is cut short; canaries of the single run with many;
@@ -28,7 +28,7 @@ class Effort:
     candidates: int = 1000
     repeats: int = 7
     geometry: Geometry = "pca"
-    threats: Literal["all", "attribute", "list-reconstruction"] = "all"
+    threats: Literal["all", "none", "attribute", "list-reconstruction"] = "all"
     suspects: int = 2000
     canary_runs: int = 1
     draws: int = 400_000

@@ -23,7 +23,7 @@ from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
 from sfumato.core.score import Score
 from sfumato.nets.encoders import classifier
-from sfumato.nets.loop import as_tensor, decay_rate, forward_in_batches, minibatches, take_step
+from sfumato.nets.loop import as_tensor, channels_last, decay_rate, forward_in_batches, minibatches, take_step
 from sfumato.nets.student import student as student_network
 
 CNN, MLP, LOGISTIC, TREES = "cnn", "mlp", "logistic", "boosted-trees"
@@ -108,6 +108,7 @@ def _trained(make: Make, x: FloatArray, y: IntArray, classes: int, epochs: int, 
         torch.manual_seed(seed)
         network = make(x.shape[1:], classes)
     records, codes = as_tensor(x), as_tensor(y)
+    channels_last(network)
     optimiser = torch.optim.Adam(network.parameters(), 1e-3)
     in_epoch = math.ceil(len(records) / _BATCH)
     passes = math.ceil(epochs * max(1.0, _STEPS / in_epoch))

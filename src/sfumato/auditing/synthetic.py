@@ -59,7 +59,10 @@ def audit_synthetic(
             scores += canary_scores(mechanism, splits.owner, effort, seed)
         else:
             skipped.append(("canaries", reason))
-    say(f"{mechanism.name}: fidelity")
+    fidelity: list[Score] = []
+    if effort.threats != "none":
+        say(f"{mechanism.name}: fidelity")
+        fidelity = fidelity_scores(release, splits, effort.task_epochs, seed)
     return Audit(
         mechanism=mechanism.name,
         data=splits.victim.name,
@@ -68,7 +71,7 @@ def audit_synthetic(
         attacks=tuple(scores),
         skipped=tuple(skipped),
         confusion={},
-        information=tuple(fidelity_scores(release, splits, effort.task_epochs, seed)),
+        information=tuple(fidelity),
         wrong_key={},
         gallery=_gallery(release, splits.owner),
         features=features,

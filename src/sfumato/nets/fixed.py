@@ -20,6 +20,11 @@ def orthogonal_filters(c_out: int, c_in: int, kernel: int, generator: torch.Gene
     return torch.cat(blocks)[:c_out].view(c_out, c_in, kernel, kernel)
 
 
+def pixel_scale(shape: Shape) -> float:
+    """Brings a picture with an eighth of its light on to norm 1; clipping starts about there."""
+    return math.sqrt(8.0 / torch.Size(shape).numel())
+
+
 class FixedFront(nn.Module):
     """Two strided convolutions with ReLU, clipped to L2 norm 1 as a whole: (B, C, H, W) → (B, size).
 
@@ -34,10 +39,11 @@ class FixedFront(nn.Module):
         generator = torch.Generator().manual_seed(seed)
         self.register_buffer("first", orthogonal_filters(width, shape[0], 5, generator))
         self.register_buffer("second", orthogonal_filters(2 * width, width, 3, generator))
+        self.scale = pixel_scale(shape)
         self.size = 2 * width * (-(-shape[1] // 4)) * (-(-shape[2] // 4))
 
     def forward(self, x: Tensor) -> Tensor:
-        h = F.relu(F.conv2d(x, self.first, stride=2, padding=2))  # (B, w, H/2, W/2)
+        h = F.relu(F.conv2d(x * self.scale, self.first, stride=2, padding=2))  # (B, w, H/2, W/2)
         h = F.relu(F.conv2d(h, self.second, stride=2, padding=1)).flatten(1)  # (B, size)
         norms: Tensor = h.norm(dim=1, keepdim=True)
         return h / norms.clamp(min=1.0)
@@ -66,8 +72,7 @@ class FixedFeatures(nn.Module):
         self.depth = len(widths)
         self.register_buffer("basis", cosine_basis(shape, keep).float())
         self.register_buffer("pairs", torch.triu_indices(self.basis.shape[1], self.basis.shape[1]))
-        self.scale = 1.0 / math.sqrt(torch.Size(shape).numel() / 8.0)
-        """Of the pixels: a picture with more than an eighth of its light on is clipped."""
+        self.scale, self.pixels = pixel_scale(shape), torch.Size(shape).numel()
         self.size = self(torch.zeros(1, *shape)).shape[1]
 
     def forward(self, x: Tensor) -> Tensor:
@@ -82,6 +87,10 @@ class FixedFeatures(nn.Module):
         twice = torch.where(self.pairs[0] == self.pairs[1], 1.0, math.sqrt(2.0))  # the norm of the whole square
         groups.append(_unit(low[:, self.pairs[0]] * low[:, self.pairs[1]] * twice))
         return torch.cat(groups, dim=1) / math.sqrt(len(groups))
+
+    def brightness(self, mean: Tensor) -> float:
+        """The mean of all pixels, read from mean features (k, size); clipped pictures count for less."""
+        return float(mean[:, : self.pixels].mean()) * math.sqrt(self.depth + 2) / self.scale
 
 
 def _norms(rows: Tensor) -> Tensor:

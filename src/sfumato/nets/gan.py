@@ -6,6 +6,7 @@ them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -17,7 +18,7 @@ Shape = tuple[int, ...]
 Normal = Callable[[tuple[int, ...]], Tensor]
 """Standard normal numbers of a shape."""
 
-LATENT = 64
+LATENT, _HIDDEN = 64, 256
 _SLOPE = 0.2
 _LARGE = 32
 """From this side on the paper's discriminator has five convolutions, below it four."""
@@ -26,21 +27,19 @@ _LARGE = 32
 class Generator(nn.Module):
     """Two linear layers, five deconvolutions with batch norm and ReLU, fractional max pooling, tanh: (z, y) → picture.
 
-    The class is an embedding beside z. The deconvolutions end at a picture at least a fifth larger on each side, which
-    the pooling takes down to H × W. Its regions are fixed: a sample is a function of z and y.
+    The class scales and shifts the first hidden layer. A class as one more input left classes alike: z decided what was
+    drawn. The deconvolutions end at a picture at least a fifth larger on each side, which the pooling takes down to
+    H × W. Its regions are fixed: a sample is a function of z and y.
     """
 
     def __init__(self, shape: Shape, classes: int, *, latent: int = LATENT, width: int = 64) -> None:
         super().__init__()
         self.shape, self.latent = shape, latent
-        self.labels = nn.Embedding(classes, latent) if classes > 1 else None
         high, wide = (-(-6 * side // 40) for side in shape[1:])  # ⌈1.2·side/8⌉
-        inputs = latent if classes == 1 else 2 * latent
-        self.linear = nn.Sequential(
-            nn.Linear(inputs, 4 * width),
-            nn.BatchNorm1d(4 * width),
-            nn.ReLU(),
-            nn.Linear(4 * width, width * high * wide),
+        self.first = nn.Sequential(nn.Linear(latent, _HIDDEN), nn.BatchNorm1d(_HIDDEN))
+        self.labels = nn.Embedding(classes, 2 * _HIDDEN) if classes > 1 else None
+        self.second = nn.Sequential(
+            nn.Linear(_HIDDEN, width * high * wide),
             nn.Unflatten(1, (width, high, wide)),
             nn.BatchNorm2d(width),
             nn.ReLU(),
@@ -50,14 +49,21 @@ class Generator(nn.Module):
             *_up(width, width, stride=1),
             *_up(width, width // 2, stride=2),  # (w/2, 2h, 2w)
             *_up(width // 2, width // 4, stride=2),  # (w/4, 4h, 4w)
-            nn.ConvTranspose2d(width // 4, shape[0], 4, stride=2, padding=1),  # (C, 8h, 8w)
         )
+        self.bias = nn.Parameter(torch.zeros(shape[0], 1, 1))
+        self.last = nn.ConvTranspose2d(width // 4, shape[0], 4, stride=2, padding=1, bias=False)  # (C, 8h, 8w)
+
+    def start_at(self, brightness: float) -> None:
+        """Begin with pictures of about this brightness instead of grey ones."""
+        nn.init.constant_(self.bias, math.atanh(2.0 * min(max(brightness, 0.02), 0.98) - 1.0))
 
     def forward(self, z: Tensor, y: Tensor) -> Tensor:
         """z (B, latent), y (B,) → (B, C, H, W) in [0, 1]."""
+        hidden = self.first(z)  # (B, hidden)
         if self.labels is not None:
-            z = torch.cat([z, self.labels(y)], dim=1)
-        large = self.deconvolutions(self.linear(z))  # (B, C, 8h, 8w)
+            scale, shift = self.labels(y).chunk(2, dim=1)
+            hidden = hidden * (1.0 + scale) + shift
+        large = self.last(self.deconvolutions(self.second(hidden.relu()))) + self.bias  # (B, C, 8h, 8w)
         regions = large.new_full((len(large), large.shape[1], 2), 0.5)
         small = F.fractional_max_pool2d(large, 2, output_size=self.shape[1:], _random_samples=regions)
         return (small.tanh() + 1.0) / 2.0

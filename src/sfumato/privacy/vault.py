@@ -20,7 +20,8 @@ from sfumato.core.runs import read_tensors, write_tensors
 from sfumato.privacy.ledger import Ask, Ledger
 from sfumato.privacy.noise import DoubleArray, ExactNoise, Noise
 
-CHUNK = 4096
+CHUNK = 1024
+"""Records at a time: a method may make 10,000 numbers of each."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,14 @@ class Counter(ABC):
             for chunk in records.chunks():
                 left, right = pairs(chunk)  # (n, a), (n, b)
                 norms = left.norm(dim=1) * right.norm(dim=1)  # of a bᵀ, without making it
-                left = left * (bound / norms.clamp(min=bound)).unsqueeze(1)
+                finite = torch.isfinite(norms)
+                if not finite.all():
+                    left, right, norms = left[finite], right[finite], norms[finite]
+                factor = (bound / norms.clamp(min=bound)).unsqueeze(1)
+                if left.shape[1] < right.shape[1]:  # the smaller one is cheaper to scale
+                    left = left * factor
+                else:
+                    right = right * factor
                 part = left.double().T @ right.double()
                 found = part if found is None else found + part
             return np.asarray(_something(found, name).numpy())

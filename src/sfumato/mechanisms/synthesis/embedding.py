@@ -69,6 +69,7 @@ class Embedding(Method):
     def _match(self, target: Tensor, progress: Progress) -> None:
         """Train the generator towards the mean embeddings (k, size)."""
         weight = _weights(target)
+        self.generator.start_at(self.features.brightness(target))
         chance = torch.Generator().manual_seed(derive_seed(self.task.seed, self.name, "z"))
         optimiser = torch.optim.Adam(self.generator.parameters(), lr=self.rate, betas=(0.5, 0.99))
         steps, some = self.task.steps or self.steps, min(self.task.classes, self.pictures // self.fewest)

@@ -138,6 +138,10 @@ class FrozenFront(DPSGDGan):
 
     name = "frozen-front"
 
+    per_generator = 2
+    rates = (1e-2, 2e-3)
+    variety = 0.02
+
     def __init__(self, task: Task) -> None:
         super().__init__(task)
         self.bound = math.sqrt(3.0 if task.classes > 1 else 2.0)

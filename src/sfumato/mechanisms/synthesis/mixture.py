@@ -20,8 +20,8 @@ from sfumato.privacy.vault import Counter
 FIRST, SECOND = "first teacher's gradient", "second teacher's gradient"
 TONES = 0.01
 """Its share of the budget."""
-_LOOKED_AT = 12_000
-_PICTURED = 50_000
+_LOOKED_AT, _PICTURED = 12_000, 50_000
+"""Drawn pictures for the features' axes, and for the network; with few steps fewer, 120 and 500 for each."""
 _MOST_TRIES = 200
 
 
@@ -71,13 +71,14 @@ class Mixture(Method):
         self.gaussians.learn(counter, plan)
         self.tones.learn(counter)
         generator = torch.Generator().manual_seed(self.task.seed)
-        drawn, _ = self.gaussians.draw(_LOOKED_AT, generator)
+        steps = lessons_for(self.task).steps
+        drawn, _ = self.gaussians.draw(min(_LOOKED_AT, max(1000, 120 * steps)), generator)
         self.tones.match(drawn)
         drawn = self.tones.shown(drawn)
         done, total = 0, sum(teacher.lessons.steps for teacher in self.teachers)
         for place, teacher in enumerate(self.teachers):
             if place == 1 and self.eye is not None:
-                pictures = self.tones.shown(self.gaussians.draw(_PICTURED, generator)[0])
+                pictures = self.tones.shown(self.gaussians.draw(min(_PICTURED, 500 * steps), generator)[0])
                 self.eye.learn(pictures, self.teachers[0].scores(pictures).softmax(dim=1))
             teacher.look(drawn)
             for _ in teacher.lessons_from(counter, self.gaussians.count):
@@ -125,5 +126,5 @@ def recipe_for(task: Task) -> Recipe:
 
 def lessons_for(task: Task) -> Lessons:
     """More and longer steps where they are less noisy."""
-    lessons = Lessons(steps=200, rate=80.0) if task.epsilon >= 2.0 else Lessons()
+    lessons = Lessons(steps=150, rate=80.0) if task.epsilon >= 2.0 else Lessons()
     return replace(lessons, steps=task.steps or lessons.steps)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sfumato.core.randomness import derive_seed
-from sfumato.nets.loop import minibatches, take_step
+from sfumato.nets.loop import channels_last, minibatches, take_step
 from sfumato.nets.scattering import Scattering
 
 WIDTH = 16
@@ -75,7 +75,7 @@ class Eye(nn.Module):
 
     def learn(self, drawn: Tensor, wanted: Tensor) -> None:
         """From drawn pictures and class probabilities for each: no private record is here."""
-        self.train()
+        channels_last(self).train()
         optimiser = torch.optim.Adam(self.parameters(), _RATE)
         schedule = torch.optim.lr_scheduler.OneCycleLR(
             optimiser, _RATE, total_steps=_EPOCHS * math.ceil(len(drawn) / _BATCH)

@@ -69,9 +69,10 @@ class Teacher(nn.Module):
         self.centre.copy_(features.mean(dim=0))
         self.scale.copy_(deviation + _FLOOR * deviation.median().clamp(min=1e-6))
         standard = (features - self.centre) / self.scale
-        torch.manual_seed(self.seed)
         width = self.axes.shape[1]
-        _, values, vectors = torch.svd_lowrank(standard, q=min(width + 10, *standard.shape), niter=3)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            _, values, vectors = torch.svd_lowrank(standard, q=min(width + 10, *standard.shape), niter=3)
         variances = values[:width].square() / len(features)
         found = vectors[:, :width] * variances.clamp(min=1e-9) ** -self.lessons.whiten
         self.axes.zero_()
@@ -80,20 +81,19 @@ class Teacher(nn.Module):
     def lessons_from(self, counter: Counter, count: float) -> Iterator[int]:
         """Each step once; the last sets W, averaged over the second half. ``count`` is a noisy number of records."""
         steps = self.lessons.steps
-        weight, speed = torch.zeros_like(self.weight), torch.zeros_like(self.weight)
-        average = torch.zeros_like(self.weight)
+        weight, speed, average = (torch.zeros_like(self.weight, dtype=torch.float64) for _ in range(3))
         remembered: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
 
         def gradient(records: Records) -> tuple[Tensor, Tensor]:
             place = records.x.data_ptr(), len(records)
             if place not in remembered:  # the records are held with their features, so that no others take their place
-                remembered[place] = records.x, self.features(records.x)
+                remembered[place] = records.x, self.features(records.x).double()
             features = remembered[place][1]  # (n, d + 1)
             wrong = (features @ weight).softmax(dim=1) - F.one_hot(records.y, self.classes)
             return features, wrong
 
         for step in range(steps):
-            total = torch.from_numpy(counter.products(self.question, gradient, self.lessons.bound)).float()
+            total = torch.from_numpy(counter.products(self.question, gradient, self.lessons.bound))
             speed = self.lessons.momentum * speed + total / count
             weight = weight - self.lessons.rate * speed
             if step >= steps // 2:

@@ -21,7 +21,10 @@ from sfumato.core.errors import unknown
 
 VARIABLE = "SFUMATO_PEERS"
 RUNNER = Path(__file__).parent / "runner.py"
-REQUIREMENTS = {"smartnoise": ("smartnoise-synth==1.0.8",), "ctgan": ("ctgan>=0.10,<0.13", "torch>=2.6,<2.14")}
+REQUIREMENTS = {
+    "smartnoise": ("smartnoise-synth==1.0.8", "packaging"),
+    "ctgan": ("ctgan>=0.10,<0.13", "torch>=2.6,<2.14"),
+}
 """What is installed for each package. torch is held below the builds that bring CUDA."""
 _INSTALL_SECONDS = 1800
 _LAST = 300

@@ -113,7 +113,7 @@ def test_ledger_separates_the_parts_and_names_the_relation(spent: Path) -> None:
 def test_guarantee_is_differential_privacy_with_its_events(spent: Path) -> None:
     guarantee = load_mechanism(spent).guarantee()
     assert guarantee.kind == "dp" and guarantee.epsilon is not None and guarantee.epsilon <= 8.0
-    assert guarantee.event is not None and len(guarantee.event["composed"]) == 8
+    assert guarantee.event is not None and len(guarantee.event["composed"]) == 9
 
 
 def test_tampered_ledger_is_refused(spent: Path, tmp_path: Path) -> None:

@@ -11,12 +11,20 @@ from sfumato.core.errors import unknown
 from sfumato.core.runs import write_json
 from sfumato.mechanisms.base import Progress, no_progress
 from sfumato.report import build_report
-from sfumato.studies import filter, phase, ran, synth
+from sfumato.studies import filter, phase, ran, synth, synth_flaw, synth_peers
 from sfumato.studies.base import Measurement, Part, Scale, Study
 from sfumato.workflow import compare, compare_users
 
 _STUDIES: dict[str, Study | Measurement] = {
-    study.name: study for study in (*ran.STUDIES, *filter.STUDIES, *phase.STUDIES, *synth.STUDIES)
+    study.name: study
+    for study in (
+        *ran.STUDIES,
+        *filter.STUDIES,
+        *phase.STUDIES,
+        *synth.STUDIES,
+        synth_peers.STUDY,
+        synth_flaw.STUDY,
+    )
 }
 SCALES = ("smoke", "cpu", "full")
 

@@ -24,6 +24,7 @@ POINTS = (
     Point("filter-linear", {"budget": 300.0}, base=_VAE),
     Point("filter", {"budget": 300.0}, base=_VAE),
     Point("phase", {"d": 2, "epochs": 8}),
+    Point("synth", {"epsilon": 3.0, "steps": 10}),
 )
 
 
@@ -31,7 +32,7 @@ def run_demo(
     out: Path, *, seed: int = 0, progress: Progress = no_progress, say: Callable[[str], None] = lambda _: None
 ) -> tuple[list[dict[str, Any]], Path]:
     """Fit, attack and report; an interrupted demo goes on where it stopped."""
-    effort = Effort(attack_steps=120)
+    effort = Effort(attack_steps=120, suspects=1000, draws=100_000, questions=8, student_width=8)
     results = compare(POINTS, DATA, out, seed=seed, effort=effort, progress=progress, say=say)
     page = build_report([out], out / "report.html", title="sfumato demo: 5,000 real digits, odd or even, hide ≥ 5")
     return results, page

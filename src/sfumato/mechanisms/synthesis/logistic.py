@@ -28,8 +28,8 @@ Bins = Callable[[Records], Tensor]
 class Lessons:
     """How the steps are taken; ``bound`` and ``damping`` are in units of √columns and of the noise's deviation."""
 
-    steps: int = 6
-    bound: float = 0.5
+    steps: int = 10
+    bound: float = 0.7
     damping: float = 1.4
     least_damping: float = 3.0
     flattest: float = 1e-3

@@ -47,7 +47,7 @@ NARROW = 20
 _MOST_NUMBERS = 4_000_000
 _DRAWN = 20_000
 """Records that are drawn to learn the labels from, and at a time."""
-_DOUBT = 2.0
+_DOUBT = 4.0
 """An edge counts by its dependence less so many standard deviations of it."""
 _ROUNDS = 40
 

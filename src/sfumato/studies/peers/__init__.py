@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -94,7 +95,7 @@ def run_peer(
     try:
         python = python or environment(peer.package)
     except (OSError, subprocess.SubprocessError) as error:
-        return Outcome(name, budget, 0.0, failed=f"its environment could not be made: {_last_words(error)}")
+        return Outcome(name, budget, 0.0, failed=f"its environment could not be made: {_words_of(error)}")
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         count = _to_csv(train, work / "train.csv")
@@ -106,18 +107,32 @@ def run_peer(
         }  # fmt: skip
         (work / "job.json").write_text(json.dumps(job))
         started = time.perf_counter()
-        try:
-            subprocess.run(
-                [str(python), str(RUNNER), str(work / "job.json")],
-                check=True, capture_output=True, text=True, timeout=limit_seconds, cwd=work, env=_bare_environment(),
-            )  # fmt: skip
-            report = json.loads((work / "report.json").read_text())
-        except subprocess.TimeoutExpired:
-            return Outcome(name, budget, limit_seconds, failed=f"not done after {limit_seconds:.0f} s")
-        except (subprocess.CalledProcessError, OSError, json.JSONDecodeError) as error:
-            return Outcome(name, budget, time.perf_counter() - started, failed=_last_words(error))
+        failed = _run([str(python), str(RUNNER), str(work / "job.json")], work, limit_seconds)
+        if failed is not None:
+            return Outcome(name, budget, time.perf_counter() - started, failed=failed)
+        report = json.loads((work / "report.json").read_text())
         _to_parquet(work / "out.csv", out, texts)
     return Outcome(name, budget, float(report["seconds"]), path=out)
+
+
+def _run(command: Sequence[str], folder: Path, limit_seconds: float) -> str | None:
+    """Run a command with all that it starts; why it failed, or None. After the limit none of them is left."""
+    try:
+        process = subprocess.Popen(
+            command, cwd=folder, env=_bare_environment(), start_new_session=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    except OSError as error:
+        return _last_words(str(error))
+    try:
+        _, said = process.communicate(timeout=limit_seconds)
+    except BaseException as error:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            return f"not done after {limit_seconds:.0f} s"
+        raise
+    return None if process.returncode == 0 else _last_words(said or f"ended with {process.returncode}")
 
 
 def environment(package: str) -> Path:
@@ -148,10 +163,13 @@ def _bare_environment() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}
 
 
-def _last_words(error: Exception) -> str:
-    said = getattr(error, "stderr", None) or str(error)
-    lines = [line.strip() for line in str(said).splitlines() if line.strip()]
-    return (lines[-1] if lines else type(error).__name__)[:_LAST]
+def _words_of(error: Exception) -> str:
+    return _last_words(getattr(error, "stderr", None) or str(error))
+
+
+def _last_words(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return lines[-1][:_LAST] if lines else "no reason given"
 
 
 def _to_csv(train: Path, target: Path) -> int:

@@ -194,7 +194,7 @@ def test_an_interrupted_release_leaves_nothing_and_can_be_repeated(
 
     before = sorted(desk.rglob("*"))
     with monkeypatch.context() as patch:
-        patch.setattr(releasing, "_table", interrupted)
+        patch.setattr(releasing, "as_table", interrupted)
         assert call("release", "run", "--data", "people.csv", "--out", "new").code == 130
     assert sorted(desk.rglob("*")) == before
     assert call("release", "run", "--data", "people.csv", "--out", "new").code == 0

@@ -34,6 +34,8 @@ def split(data: Dataset, *, seed: int, shares: Sequence[float] = SHARES) -> Spli
     to the shares.
     """
     _check_shares(shares)
+    if len(shares) == 2:
+        raise UsageError("two shares cut a train part and leave the test part to the victims: give three.")
     return _checked(*(data.take(rows) for rows in _cut(data, shares, seed)))
 
 

@@ -91,7 +91,6 @@ def run_peer(
         raise unknown("peer", name, PEERS)
     peer = PEERS[name]
     budget = epsilon if peer.private else None
-    started = time.perf_counter()
     try:
         python = python or environment(peer.package)
     except (OSError, subprocess.SubprocessError) as error:

@@ -6,6 +6,7 @@ import json
 import tomllib
 from pathlib import Path
 
+import pyarrow.parquet as pq
 from desk import PEOPLE, QUICK, Call
 
 ROLES = ("--utility", "income", "--private", "sex")
@@ -39,3 +40,16 @@ def test_a_domain_that_is_missing_or_wrong_ends_in_one_sentence(desk: Path, call
     for file, words in (("nowhere.toml", "does not exist"), ("wrong.toml", "[columns.age]: low = 9 and high = 1")):
         ended = call("fit", "ran", *PEOPLE, "--domain", file, "-q", "--out", "new")
         assert ended.code == 3 and words in ended.err and ended.err.count("\n") == 1
+
+
+def test_synth_refuses_a_table_until_its_domain_is_declared(desk: Path, call: Call) -> None:
+    fit = ("fit", "synth", *PEOPLE, "--set", "epsilon=50", "-q", "--out", "new")
+    ended = call(*fit)
+    assert ended.code == 3 and "sfumato data domain" in ended.err and "--domain domain.toml" in ended.err
+    assert not (desk / "new").exists()
+    (desk / "domain.toml").write_text(call("data", "domain", "people.csv", *ROLES).out)
+    assert call(*fit, "--domain", "domain.toml").code == 0
+    assert call("release", "new", "--rows", "50", "--out", "drawn").code == 0
+    drawn = pq.read_table(desk / "drawn" / "release.parquet")
+    assert drawn.num_rows == 50 and set(drawn.column_names) == {"age", "height", "job", "income"}
+    assert set(drawn.column("income").to_pylist()) <= {"low", "high"}

@@ -307,7 +307,7 @@ def check_domain(data: Dataset) -> None:
     if schema.kind in ("table", "signal") and not schema.declared:
         raise DataError(
             f"{data.name}: its ranges and categories were read from the records, which would leak them. Declare them: "
-            f"sfumato data domain {data.name} > domain.toml, correct it from what is publicly known, and give it with "
+            "sfumato data domain FILE > domain.toml, correct it from what is publicly known, and give it with "
             "--domain domain.toml."
         )
     place = 0

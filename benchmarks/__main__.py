@@ -11,7 +11,16 @@ import platform
 import sys
 from pathlib import Path
 
-from benchmarks import filter_speed, help_time, phase_cost, phase_device, release_memory, release_throughput, sweep_cost
+from benchmarks import (
+    dpsgd,
+    filter_speed,
+    help_time,
+    phase_cost,
+    phase_device,
+    release_memory,
+    release_throughput,
+    sweep_cost,
+)
 
 BENCHMARKS = {
     "release-throughput": release_throughput.run,
@@ -21,6 +30,7 @@ BENCHMARKS = {
     "filter-speed": filter_speed.run,
     "phase-cost": phase_cost.run,
     "phase-device": phase_device.run,
+    "dpsgd": dpsgd.run,
 }
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "bench.json"
 

@@ -43,7 +43,7 @@ def test_a_domain_that_is_missing_or_wrong_ends_in_one_sentence(desk: Path, call
 
 
 def test_synth_refuses_a_table_until_its_domain_is_declared(desk: Path, call: Call) -> None:
-    fit = ("fit", "synth", *PEOPLE, "--set", "epsilon=50", "-q", "--out", "new")
+    fit = ("fit", "synth", *PEOPLE, "--set", "epsilon=8", "-q", "--out", "new")
     ended = call(*fit)
     assert ended.code == 3 and "sfumato data domain" in ended.err and "--domain domain.toml" in ended.err
     assert not (desk / "new").exists()

@@ -46,7 +46,7 @@ NARROW = 20
 """A column with no more cells than this keeps them as they are."""
 _MOST_NUMBERS = 4_000_000
 _DRAWN = 20_000
-"""Records that are drawn to learn the labels from, and at a time."""
+"""Records that are drawn for the regression's curvature."""
 _DOUBT = 4.0
 """An edge counts by its dependence less so many standard deviations of it."""
 _ROUNDS = 40
@@ -62,7 +62,7 @@ class Tree(Method):
     def __init__(self, task: Task) -> None:
         super().__init__(task)
         self.cells = cells_of(task.schema)
-        self.sizes = tuple(min(one.count, MOST_BINS) if one.count > NARROW else one.count for one in self.cells)
+        self.sizes = tuple(min(one.count, MOST_BINS) for one in self.cells)
         self.wide = tuple(place for place, one in enumerate(self.cells) if one.count > NARROW)
         self.pairs = tuple(combinations(range(len(self.cells)), 2))
         numbers = task.classes * sum(self.sizes[i] * self.sizes[j] for i, j in self.pairs)

@@ -228,7 +228,7 @@ def test_one_column_is_enough(data: Dataset) -> None:
 
 def test_what_cannot_be_protected_is_refused_before_anything_is_asked(data: Dataset) -> None:
     undeclared = replace(data, schema=replace(SCHEMA, declared=False))
-    with pytest.raises(DataError, match=r"sfumato data domain people > domain.toml.*--domain domain.toml"):
+    with pytest.raises(DataError, match=r"sfumato data domain FILE > domain.toml.*--domain domain.toml"):
         Synth().fit(undeclared)
     constant = data.x.copy()
     constant[:, 0] = 0.5

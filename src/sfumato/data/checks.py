@@ -14,6 +14,7 @@ import numpy as np
 from sfumato.core.errors import DataError, SfumatoError
 from sfumato.core.schema import Schema
 from sfumato.data.arrays import check_finite, dense, is_encoded, is_list
+from sfumato.data.column_checks import Finding, TableColumn
 from sfumato.data.domain import DomainName
 from sfumato.data.encode import encode_records
 from sfumato.data.expressions import Expression, parse
@@ -25,7 +26,7 @@ from sfumato.data.opening import Opened, SourceName, open_data
 from sfumato.data.roles import Names, Roles, as_names, resolve
 from sfumato.data.sources import Source
 from sfumato.data.streaming import stream
-from sfumato.data.tables import as_numbers, as_text, first_not_number, is_text
+from sfumato.data.tables import as_text
 
 CHECK_ROWS = 2048
 FEW_RECORDS = 10
@@ -227,9 +228,6 @@ class _Checker:
                     )
 
 
-Finding = tuple[Literal["error", "warning"], str, str, str | None, int | None]
-
-
 class _Label:
     """Counts the classes of one label."""
 
@@ -317,7 +315,7 @@ class _Records:
         self._bad: list[tuple[int, str]] = []
         self._seen: dict[bytes, int] = {}
         self._twice: list[tuple[int, int]] = []
-        self._columns = {name: _TableColumn(name) for name in roles.x}
+        self._columns = {name: TableColumn(name) for name in roles.x}
         self._not_finite: list[int] = []
 
     def add(self, first_row: int, batch: Any) -> None:
@@ -432,92 +430,8 @@ class _Records:
             )
 
 
-class _TableColumn:
-    """Looks at one column of a table."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._rows = 0
-        self._missing = 0
-        self._values: set[Any] = set()
-        self._nan: list[int] = []
-        self._infinite: list[int] = []
-        self._numbers = 0
-        self._not_numbers: list[tuple[int, str]] = []
-
-    def add(self, first_row: int, array: Any, untyped: bool) -> None:
-        if is_list(array.type) or is_encoded(array.type):
-            return
-        import pyarrow.compute as pc
-
-        text = as_text(array)
-        self._rows += len(array)
-        self._missing += text.null_count
-        if len(self._values) < 3:
-            self._values.update(value for value in pc.unique(text).to_pylist() if value is not None)
-        numbers = as_numbers(array) if untyped or not is_text(array.type) else None
-        if numbers is not None:
-            self._numbers += len(array)
-            valid = array.is_valid().to_numpy(zero_copy_only=False) if not is_text(array.type) else False
-            self._nan += (first_row + np.flatnonzero(np.isnan(numbers) & valid)).tolist()
-            self._infinite += (first_row + np.flatnonzero(np.isinf(numbers))).tolist()
-        elif untyped:
-            self._count_odd_ones(first_row, array, text)
-
-    def _count_odd_ones(self, first_row: int, array: Any, text: Any) -> None:
-        good = sum(_is_number(value) for value in text.to_pylist() if value is not None)
-        self._numbers += good
-        place, value = first_not_number(array)
-        self._not_numbers.append((first_row + place, value))
-
-    def findings(self) -> Iterator[Finding]:
-        if self._rows and self._missing == self._rows:
-            yield ("warning", "every value is missing", "leave it out of x", self._name, None)
-        elif self._rows > 1 and len(self._values) == 1 and not self._missing:
-            yield (
-                "warning",
-                f"is constant ('{next(iter(self._values))}')",
-                "leave it out of x",
-                self._name,
-                None,
-            )
-        if self._nan:
-            yield (
-                "warning",
-                f"{len(self._nan)} values are NaN and count as missing",
-                "store null if that is meant",
-                self._name,
-                self._nan[0],
-            )
-        if self._infinite:
-            yield (
-                "error",
-                f"{len(self._infinite)} values are infinite",
-                "correct them or remove the rows",
-                self._name,
-                self._infinite[0],
-            )
-        if self._not_numbers and self._numbers > 0.9 * self._rows:
-            row, value = self._not_numbers[0]
-            yield (
-                "warning",
-                f"'{value}' is not a number, so the whole column becomes categories",
-                "correct it, or write nothing or ? for a missing value",
-                self._name,
-                row,
-            )
-
-
 def _digest(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=16).digest()
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _sentence(error: Exception) -> str:

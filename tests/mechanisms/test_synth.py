@@ -25,7 +25,7 @@ from sfumato.mechanisms.base import no_progress
 from sfumato.privacy.ledger import Ask, Ledger, calibrated
 from sfumato.privacy.noise import ExactNoise, RepeatableNoise
 from sfumato.privacy.vault import Counter, Records, Vault
-from sfumato.workflow import sample_run
+from sfumato.workflow import fit_run, resolve, sample_run
 
 
 @pytest.fixture(scope="module")
@@ -298,3 +298,20 @@ def test_no_seed_of_noise_is_stored(spent: Path) -> None:
     assert "seed" not in (spent / "budget.json").read_text()
     stored = read_json(spent / "mechanism.json")["params"]
     assert set(stored) == {"method", "epsilon", "delta", "labels", "steps", "seed"}
+
+
+def test_refused_resume_of_a_run_on_samples_keeps_its_ledger(tmp_path: Path) -> None:
+    config = resolve(
+        "synth", {"source": "digits", "utility": ["digit"]}, {"method": "dpsgd-gan", "epsilon": 5.0, "steps": 3}, seed=0
+    )
+    splits = sfumato.load_splits("digits", utility=["digit"], limit=1500)
+
+    def stop(*_: object) -> None:
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        fit_run(config, tmp_path / "run", splits=splits, progress=stop)
+    ledger = (tmp_path / "run" / "budget.json").read_text()
+    with pytest.raises(DataError, match="was interrupted while it spent its budget"):
+        fit_run(config, tmp_path / "run", resume=True, splits=splits)
+    assert (tmp_path / "run" / "budget.json").read_text() == ledger

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sfumato.data.arrays import is_encoded, is_list
+from sfumato.data.expressions import is_number
 from sfumato.data.tables import as_numbers, as_text, first_not_number, is_text
 
 Finding = tuple[Literal["error", "warning"], str, str, str | None, int | None]
@@ -46,7 +47,7 @@ class TableColumn:
             self._count_odd_ones(first_row, array, text)
 
     def _count_odd_ones(self, first_row: int, array: Any, text: Any) -> None:
-        good = sum(_is_number(value) for value in text.to_pylist() if value is not None)
+        good = sum(is_number(value) for value in text.to_pylist() if value is not None)
         self._numbers += good
         place, value = first_not_number(array)
         self._not_numbers.append((first_row + place, value))
@@ -87,11 +88,3 @@ class TableColumn:
                 self._name,
                 row,
             )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

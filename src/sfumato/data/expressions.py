@@ -85,12 +85,13 @@ def _derived(found: dict[str, str], name: str, columns: tuple[str, ...], aliases
             raise UsageError(f"label '{name}': the set is empty; write for instance '{column} in {{a,b}}'.")
         return Expression(name, column, found["op"], values)
     value = found["value"].strip().strip("'\"")
-    if found["op"] in ("<", "<=", ">", ">=") and not _is_number(value):
+    if found["op"] in ("<", "<=", ">", ">=") and not is_number(value):
         raise UsageError(f"label '{name}': '{column} {found['op']}' needs a number, got '{value}'.")
     return Expression(name, column, found["op"], (value,))
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text can be read as a number."""
     try:
         float(text)
     except ValueError:

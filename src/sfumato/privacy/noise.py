@@ -16,8 +16,6 @@ IntArray = npt.NDArray[np.int64]
 GRID_BITS = 30
 """The grid's step is σ·2⁻³⁰."""
 _LARGEST = 2.0**62
-_MANY = 2_000_000
-"""Exact noise for more numbers than this would take OpenDP minutes."""
 
 
 class Noise(ABC):
@@ -50,8 +48,6 @@ class ExactNoise(Noise):
     """OpenDP's discrete Gaussian: no floating-point tell-tale, bits from the operating system. No seed exists."""
 
     def whole(self, values: IntArray, scale: float) -> IntArray:
-        if values.size > _MANY:
-            return values + np.rint(scale * Secure().normal(values.shape)).astype(np.int64)
         import opendp.prelude as dp
 
         dp.enable_features("contrib")

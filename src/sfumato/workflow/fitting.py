@@ -121,6 +121,7 @@ def fit_run(
             splits.owner, run=run, progress=progress, start=None if start is None else load_mechanism(start)
         )
     except SfumatoError:
-        if not run.progress_file.exists():  # refused before the first epoch: leave nothing behind
+        begun = run.progress_file.exists() or (out / "budget.json").exists()  # a ledger says what was spent: it stays
+        if not begun:  # refused before the first epoch: leave nothing behind
             shutil.rmtree(out, ignore_errors=True)
         raise

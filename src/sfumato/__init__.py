@@ -19,6 +19,7 @@ _HOME = {
     "LinearFilter": "sfumato.mechanisms.filter",
     "Phase": "sfumato.mechanisms.phase",
     "Synth": "sfumato.mechanisms.synth",
+    "ARS": "sfumato.mechanisms.ars",
     "to_phase": "sfumato.nets.phase",
     "audit": "sfumato.auditing",
     "sweep": "sfumato.workflow",
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from sfumato.auditing import audit as audit
     from sfumato.data import load as load
     from sfumato.data import load_splits as load_splits
+    from sfumato.mechanisms.ars import ARS as ARS
     from sfumato.mechanisms.filter import Filter as Filter
     from sfumato.mechanisms.filter import LinearFilter as LinearFilter
     from sfumato.mechanisms.phase import Phase as Phase
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from sfumato.workflow import sweep as sweep
 
 __all__ = [
+    "ARS",
     "RAN",
     "VAE",
     "Filter",

@@ -18,11 +18,11 @@ from sfumato.core.errors import DataError, UsageError
 from sfumato.core.randomness import Secure, Seeded
 from sfumato.core.runs import RunFolder
 from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.device_secret import secret_file
 from sfumato.mechanisms.phase import Phase
 from sfumato.mechanisms.phasing.decoys import Tags, grouped_rows, neighbour_rows, record_tags
 from sfumato.mechanisms.phasing.device import Message, encode
 from sfumato.mechanisms.phasing.keys import draw_keys, hide, turn
-from sfumato.mechanisms.phasing.pool import secret_file
 
 
 @pytest.fixture

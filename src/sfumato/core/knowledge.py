@@ -35,6 +35,9 @@ class Opened:
 OwnDevice = Callable[[Dataset], Opened]
 """The attacker's own records through a device of its own, whose keys and decoys it knows."""
 
+Participant = Callable[[Dataset, FloatArray], FloatArray]
+"""The attacker as one of the parties: records of its own and one mask a record (N, h) → what it would share."""
+
 _guessing: ContextVar[bool] = ContextVar("guessing", default=False)
 
 
@@ -53,6 +56,9 @@ class Knowledge:
     candidates  the victims in question as raw records with all their labels, the private ones included (the strongest
                 line-up), in an order and under ids that say nothing; for a synthetic release, records of which half
                 were the owner's
+    participant the attacker as one of the parties, with a substitute decoder of its own; None without masks
+    masks       (N, h), the mask under which each victim was released: granted to the upper bound alone
+    parties     how many parties released the victims, by turns: everybody sees who shared what
     secret      what stays unknown (keys, masks …), for the card
     """
 
@@ -65,6 +71,9 @@ class Knowledge:
     repeats: tuple[FloatArray, ...] = ()
     line_ups: FloatArray | None = None
     candidates: Dataset | None = None
+    participant: Participant | None = None
+    masks: FloatArray | None = None
+    parties: int = 1
     secret: tuple[str, ...] = ()
     seed: int = 0
 

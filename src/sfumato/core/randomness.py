@@ -35,8 +35,7 @@ class Randomness(ABC):
         count = int(np.prod(shape, dtype=np.int64))
         pairs = (count + 1) // 2
         first, second = self.uniform((2, pairs))
-        radius, angle = np.sqrt(-2.0 * np.log1p(-first)), 2.0 * np.pi * second
-        return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count].reshape(shape)
+        return np.concatenate(_box_muller(first, second))[:count].reshape(shape)
 
     def laplace(self, shape: tuple[int, ...], scale: float) -> DoubleArray:
         """Laplace noise by inversion: −b·sign(u)·ln(1 − 2|u|), u uniform on (−½, ½)."""
@@ -60,5 +59,19 @@ class Secure(Randomness):
 
     def uniform(self, shape: tuple[int, ...]) -> DoubleArray:
         count = int(np.prod(shape, dtype=np.int64))
-        bits = np.frombuffer(os.urandom(8 * count), dtype=np.uint64) >> np.uint64(11)
-        return np.asarray(bits.astype(np.float64) * 2.0**-53).reshape(shape)
+        return _unit(np.frombuffer(os.urandom(8 * count), dtype=np.uint64)).reshape(shape)
+
+
+def gaussian(bits: npt.NDArray[np.uint64]) -> DoubleArray:
+    """Standard normal numbers from as many random words, (…, 2n) → (…, 2n)."""
+    first, second = np.split(_unit(bits), 2, axis=-1)
+    return np.concatenate(_box_muller(first, second), axis=-1)
+
+
+def _unit(bits: npt.NDArray[np.uint64]) -> DoubleArray:
+    return np.asarray((bits >> np.uint64(11)).astype(np.float64) * 2.0**-53)
+
+
+def _box_muller(first: DoubleArray, second: DoubleArray) -> tuple[DoubleArray, DoubleArray]:
+    radius, angle = np.sqrt(-2.0 * np.log1p(-first)), 2.0 * np.pi * second
+    return radius * np.cos(angle), radius * np.sin(angle)

@@ -25,6 +25,7 @@ _HOME = {
     "vfae": ("sfumato.mechanisms.baselines.fair", "VFAE"),
     "phase": ("sfumato.mechanisms.phase", "Phase"),
     "synth": ("sfumato.mechanisms.synth", "Synth"),
+    "ars": ("sfumato.mechanisms.ars", "ARS"),
     "split": ("sfumato.mechanisms.baselines.split", "Split"),
     "split-extra": ("sfumato.mechanisms.baselines.split", "SplitExtra"),
     "split-noisy": ("sfumato.mechanisms.baselines.split", "SplitNoisy"),

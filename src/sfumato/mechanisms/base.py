@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError, RuleBroken, UsageError, unknown
 from sfumato.core.guarantee import Guarantee
-from sfumato.core.knowledge import Opened
+from sfumato.core.knowledge import Opened, Participant
 from sfumato.core.randomness import Randomness, Secure, Seeded, derive_seed
 from sfumato.core.release import Release
 from sfumato.core.runs import RunFolder, read_json, read_tensors, write_json, write_tensors
@@ -215,6 +215,14 @@ class Mechanism(ABC):
             self.transform(data.x, private=data.private, seed=derive_seed(seed, number), name=data.name)
             for number in range(times)
         )
+
+    def participant(self, data: Dataset, *, seed: int) -> Participant | None:
+        """Somebody with ``data`` as a further party, who may choose its masks; None for a mechanism without masks."""
+        return None
+
+    def masks(self, count: int, *, seed: int) -> FloatArray | None:
+        """The secret masks (``count``, h) of a release with this seed; None for a mechanism without masks."""
+        return None
 
     def public_cloud(self) -> nn.Module | None:
         """The network that works on payloads away from the device (None if there is none, or it gives the answer)."""

@@ -6,7 +6,6 @@ turns the answer back. d = 2 is the paper's complex-valued network.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -23,20 +22,19 @@ from sfumato.core.knowledge import Opened
 from sfumato.core.randomness import Randomness, Secure, Seeded, derive_seed
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.base import check_records
+from sfumato.mechanisms.device_secret import SECRET_BYTES, check_secret_file, device_secret, secret_file
 from sfumato.mechanisms.phasing.cutting import CUSTOM, Model, check_model, cut, generator, widen
 from sfumato.mechanisms.phasing.decoys import grouped_rows, neighbour_rows, random_tags, record_tags
 from sfumato.mechanisms.phasing.device import Cloud, Device, encode
 from sfumato.mechanisms.phasing.game import Networks, PhaseGame, critic_network
 from sfumato.mechanisms.phasing.keys import hide, turn
-from sfumato.mechanisms.phasing.pool import SECRET_BYTES, Pool, secret_file
+from sfumato.mechanisms.phasing.pool import Pool
 from sfumato.mechanisms.played import PlayedMechanism
 from sfumato.nets.loop import as_tensor, channels_last, forward_in_batches
 from sfumato.nets.maps import map_decoder
 from sfumato.nets.phase import Each, NotEquivariant, to_phase
 
 Variant = Literal["exchangeable", "published"]
-SECRET_VARIABLE = "SFUMATO_DEVICE_SECRET"
-"""Names the file with the device's secret; without it a secret lives as long as the mechanism object."""
 
 
 class Phase(PlayedMechanism):
@@ -160,8 +158,7 @@ class Phase(PlayedMechanism):
     def _own_secret(self) -> bytes:
         """The device's secret: never part of the run folder."""
         if not self._secret:
-            file = os.environ.get(SECRET_VARIABLE)
-            self._secret = secret_file(Path(file)) if file else os.urandom(SECRET_BYTES)
+            self._secret = device_secret()
         return self._secret
 
     def opened(self, data: Dataset, *, seed: int) -> Opened:
@@ -221,10 +218,10 @@ class Phase(PlayedMechanism):
         return Cloud(self.cloud_, self.d, self.row_shape_)
 
     def check_writing(self) -> None:
-        if self.keyed and not os.environ.get(SECRET_VARIABLE):
-            raise UsageError(
-                f"set {SECRET_VARIABLE} to the file of this device's secret (it is made on first use): without it a "
-                "second release of these records would have other decoys, and the two together give every record away."
+        if self.keyed:
+            check_secret_file(
+                "a second release of these records would have other decoys, and the two together give every record "
+                "away."
             )
 
     def __getstate__(self) -> dict[str, Any]:

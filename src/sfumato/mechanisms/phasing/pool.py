@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,34 +16,6 @@ from sfumato.core.dataset import FloatArray
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.runs import read_json, write_json
 from sfumato.mechanisms.phasing.decoys import record_tags
-
-SECRET_BYTES = 32
-
-
-def secret_file(path: Path) -> bytes:
-    """The device's secret in ``path``, made on first use and readable by its owner only."""
-    try:
-        if not path.exists():
-            _make_secret(path)
-        secret = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot keep the device's secret in {path} ({error.strerror}): choose another file.") from None
-    if len(secret) != SECRET_BYTES:
-        raise DataError(f"{path} holds {len(secret)} bytes; a device's secret has {SECRET_BYTES}.")
-    return secret
-
-
-def _make_secret(path: Path) -> None:
-    """Whole or not at all; of two processes that try, one wins."""
-    handle, part = tempfile.mkstemp(dir=path.parent)  # mode 0600
-    try:
-        os.write(handle, os.urandom(SECRET_BYTES))
-        os.close(handle)
-        os.link(part, path)
-    except FileExistsError:
-        pass
-    finally:
-        Path(part).unlink()
 
 
 class Pool:

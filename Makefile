@@ -19,6 +19,7 @@ check: $(STAMP)
 	$(BIN)/python -m pytest tests/test_rooms.py
 
 bench: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
 	$(BIN)/python -m benchmarks
 
 format: $(STAMP)

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import (
+    ars_noise,
     dpsgd,
     filter_speed,
     help_time,
@@ -31,6 +32,7 @@ BENCHMARKS = {
     "phase-cost": phase_cost.run,
     "phase-device": phase_device.run,
     "dpsgd": dpsgd.run,
+    "ars-noise": ars_noise.run,
 }
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "bench.json"
 

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from sfumato.core.schema import Schema
 
 
+_CHEAP = 4
+"""A substitute decoder costs so much less than an inverse network, and is trained longer."""
+
+
 def suite(schema: Schema, *, epochs: int = 6, width: int = 32, steps: int = 500) -> list[Attack]:
     """The attacks that make sense for a schema: reconstruction, re-identification, one probe set a private label.
 
@@ -62,3 +66,15 @@ def rotation_suite(
         *probes,
         *(LabelByCloud(label=utility_label, view=view, kind=kind) for kind in CLOUD_KINDS),
     ]
+
+
+def shared_suite(*, epochs: int = 6, width: int = 32, steps: int = 500) -> list[Attack]:
+    """The further attacks on what parties share: by their own masks and any, by the victims', by repeats."""
+    from sfumato.attacks.inverse import InverseNetwork
+    from sfumato.attacks.masks import KnownMask, MaskBySpread, ReadMask, SearchMask
+    from sfumato.attacks.substitute import AnyMask, AverageShares, CleanDecoder, OwnMask
+
+    kinds = (CleanDecoder, OwnMask, AnyMask, KnownMask, ReadMask, SearchMask)
+    average = AverageShares(inverse=InverseNetwork(epochs=epochs, width=width, fewest_steps=steps))
+    decoders = (kind(epochs=_CHEAP * epochs, steps=_CHEAP * steps) for kind in kinds)
+    return [*decoders, MaskBySpread(), average]

@@ -59,6 +59,9 @@ class Attack(ABC):
     wants_repeats: ClassVar[bool] = False
     """Whether it compares several releases of the same victims (``knowledge.repeats``)."""
 
+    wants_masks: ClassVar[bool] = False
+    """Whether it is granted the victims' secret masks (``knowledge.masks``): an upper bound."""
+
     def target(self) -> str | None:
         """The private label that is attacked, if the threat has one."""
         return None
@@ -196,6 +199,9 @@ def measure_reconstruction(victim: Dataset, guess: FloatArray) -> list[Measured]
         measure_mean("l1", "higher", metrics.l1(victim.x, guess), victim, (0.0, 1.0)),
         measure_mean("psnr", "lower", metrics.psnr(victim.x, guess), victim, (0.0, metrics.PSNR_CAP)),
     ]
+    if victim.schema.kind == "table" and any(column.kind == "categorical" for column in victim.schema.columns):
+        right = metrics.categories_right(victim.x, guess, victim.schema.columns)
+        measured.append(measure_mean("category-accuracy", "lower", right, victim, (0.0, 1.0)))
     if victim.schema.kind in ("image", "audio"):
         measured.append(measure_mean("ssim", "lower", metrics.ssim(victim.x, guess), victim, (-1.0, 1.0)))
     return measured

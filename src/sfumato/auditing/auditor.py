@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sfumato.attacks import rotation_suite, suite
+from sfumato.attacks import rotation_suite, shared_suite, suite
 from sfumato.attacks.base import Attack, AttributeAttack
 from sfumato.auditing.effort import CPU, Effort
 from sfumato.auditing.geometry import picture
@@ -23,8 +23,11 @@ from sfumato.core.knowledge import Knowledge, Query, Truth
 from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
 from sfumato.core.score import Score, worst_by_threat
+from sfumato.nets.loop import as_tensor, forward_in_batches
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from sfumato.mechanisms.base import Mechanism
 
 
@@ -95,6 +98,8 @@ def _suite(scene: _Scene) -> list[Attack]:
     if scene.keyed is not None:
         every = [attack for attack in every if attack.name != "inverse-mirror"]  # a message is no encoder's output
         every += rotation_suite(schema, next(iter(scene.splits.victim.utility)), **chosen)
+    if scene.mechanism.parties:
+        every += shared_suite(**chosen)
     return [attack for attack in every if effort.threats in ("all", attack.threat)]
 
 
@@ -132,6 +137,15 @@ class _Scene:
         if self.keyed is not None:
             self.truth = self.keyed.truth
             self.knowledge = self.keyed.granted(self.knowledge)
+        self.clean_control: dict[str, float] | None = None
+        self._masks = mechanism.masks(len(splits.victim), seed=victims)
+        if mechanism.parties:
+            self.truth = Truth(splits.victim, masks=self._masks)
+            self.knowledge = replace(
+                self.knowledge,
+                participant=mechanism.participant(splits.attacker, seed=derive_seed(seed, "participant")),
+                parties=mechanism.parties,
+            )
         few = min(effort.candidates, len(splits.victim))
         order = np.random.default_rng(derive_seed(seed, "candidates")).permutation(few)
         suspects = splits.victim.take(slice(0, few))
@@ -143,23 +157,51 @@ class _Scene:
         repeated releases some of the victims, one that is to name the row the records behind each message."""
         if attack.wants_repeats and self.keyed is not None:
             return self.keyed.again(self.knowledge, self.release)
+        if attack.wants_masks:
+            return replace(self.knowledge, masks=self._masks), self.release, self.truth
+        if attack.wants_repeats:
+            repeats = self.mechanism.repeated(
+                self.splits.victim, self.effort.repeats, seed=derive_seed(self.seed, "victims")
+            )
+            return replace(self.knowledge, repeats=repeats), self.release, self.truth
         return self._lined_up(attack, self.knowledge, self.release, self.truth)
 
     def control(self, attack: Attack) -> tuple[Knowledge, Release, Truth] | None:
         """The same without a defence: raw records or, for an attack on keys, messages with the identity for a key.
 
-        None where the attack needs an encoder, which raw records do not have.
+        Parties without a defence share clean latents. None where the attack needs an encoder, which raw records do
+        not have.
         """
         raw = replace(self.release, mechanism="none", payload=self.splits.victim.x)
         staged = self._lined_up(attack, self.undefended, raw, self.truth)
         if attack.obstacle(staged[0]) is not None:
             if self.keyed is None:
-                return None
+                return self._clean(attack)
             if attack.wants_repeats:
                 staged = self.keyed.again(self.knowledge, self.release, plain=True)
             else:
                 staged = self._lined_up(attack, *self.keyed.plain(self.knowledge, self.release))
         return staged if attack.obstacle(staged[0]) is None else None
+
+    def clean(self) -> FloatArray | None:
+        """The victims' latents without noise, if parties share an encoder: each reads its own records like that."""
+        encoder = self.knowledge.encoder if self.mechanism.parties else None
+        return None if encoder is None else _latents(encoder, self.splits.victim)
+
+    def _clean(self, attack: Attack) -> tuple[Knowledge, Release, Truth] | None:
+        """The parties' latents without any noise, or None for an attack on what they add."""
+        encoder = self.knowledge.encoder
+        if encoder is None or self.knowledge.participant is None or attack.threat != "reconstruction":
+            return None
+        masks = self._masks if attack.wants_masks else None
+        bare = replace(
+            self.knowledge,
+            query=lambda data: _latents(encoder, data),
+            participant=lambda data, _: _latents(encoder, data),
+            masks=masks,
+        )
+        release = replace(self.release, payload=_latents(encoder, self.splits.victim))
+        return (bare, release, self.truth) if attack.obstacle(bare) is None else None
 
     def _lined_up(
         self, attack: Attack, knowledge: Knowledge, release: Release, truth: Truth
@@ -174,7 +216,7 @@ class _Scene:
 
     def shown_in(self, attack: Attack) -> np.ndarray[Any, np.dtype[np.intp]]:
         """The rows of the gallery among this attack's guesses: first, where it sees some of the victims only."""
-        return np.arange(len(self.shown)) if attack.wants_repeats else self.shown
+        return np.arange(len(self.shown)) if attack.wants_repeats and self.keyed is not None else self.shown
 
     def gallery(self) -> dict[str, FloatArray]:
         released = self.release.payload[self.shown]
@@ -205,13 +247,15 @@ def _utility(scene: _Scene, controls: Controls, say: Say) -> list[Score]:
     raw_owner, raw_victim = _raw(scene.splits.owner), _raw(victim)
     for label in victim.utility:
 
-        def fresh(a: Release, b: Release, control: float | None, label: str = label) -> list[Score]:
-            return fresh_scores(a, b, victim, label, scene.effort.task_epochs, scene.seed, control)
+        def fresh(
+            a: Release, b: Release, control: float | None, clean: FloatArray | None = None, label: str = label
+        ) -> list[Score]:
+            return fresh_scores(a, b, victim, label, scene.effort.task_epochs, scene.seed, control, clean)
 
         control = controls.get(
             f"{FRESH}:{label}", lambda: {s.metric: s.value for s in fresh(raw_owner, raw_victim, None)}
         )
-        scores += fresh(owner, scene.release, control["accuracy"])
+        scores += fresh(owner, scene.release, control["accuracy"], scene.clean())
     return scores
 
 
@@ -224,9 +268,16 @@ def _control(attack: Attack, scene: _Scene, controls: Controls) -> dict[str, flo
     if staged is None:
         return None
     knowledge, release, truth = staged
+    if knowledge.participant is not None:  # every decoder of clean latents is the same attack
+        scene.clean_control = scene.clean_control or attack(release, knowledge, truth).values()
+        return scene.clean_control
     if knowledge.own_device is not None:
         return attack(release, knowledge, truth).values()
     return controls.get(repr(attack), lambda: attack(release, knowledge, truth).values())
+
+
+def _latents(encoder: nn.Module, data: Dataset) -> FloatArray:
+    return forward_in_batches(encoder, as_tensor(data.x)).numpy()
 
 
 def _raw(data: Dataset) -> Release:

@@ -28,7 +28,7 @@ class Effort:
     candidates: int = 1000
     repeats: int = 7
     geometry: Geometry = "pca"
-    threats: Literal["all", "none", "attribute", "list-reconstruction"] = "all"
+    threats: Literal["all", "none", "attribute", "reconstruction", "list-reconstruction"] = "all"
     suspects: int = 2000
     canary_runs: int = 1
     draws: int = 400_000

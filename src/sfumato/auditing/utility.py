@@ -20,6 +20,8 @@ from sfumato.nets.loop import as_tensor, forward_in_batches, minibatches, take_s
 
 FRESH = "fresh classifier"
 OWN = "own classifier"
+CLEAN = "fresh classifier, clean records"
+"""The fresh classifier in the hands of a party, which reads its own records without noise."""
 _FEWEST_STEPS = 300
 """A receiver with few records passes over them more often."""
 
@@ -31,14 +33,29 @@ def own_scores(logits: FloatArray, victim: Dataset, label: str) -> list[Score]:
 
 
 def fresh_scores(
-    owner: Release, victim_release: Release, victim: Dataset, label: str, epochs: int, seed: int, control: float | None
+    owner: Release,
+    victim_release: Release,
+    victim: Dataset,
+    label: str,
+    epochs: int,
+    seed: int,
+    control: float | None,
+    clean: FloatArray | None = None,
 ) -> list[Score]:
-    """A classifier trained on the owner's release alone and tested on the victims' release."""
+    """A classifier trained on the owner's release alone and tested on the victims' release.
+
+    And on ``clean``, the victims' representations without any noise, if they are given.
+    """
     started = time.perf_counter()
     classes = len(victim.schema.classes(label))
     network = _train(owner.payload, owner.utility[label], classes, epochs, derive_seed(seed, "fresh", label))
     logits = forward_in_batches(network, as_tensor(victim_release.payload)).numpy()
-    return classification_scores(FRESH, label, softmax(logits), victim, time.perf_counter() - started, control)
+    seconds = time.perf_counter() - started
+    scores = classification_scores(FRESH, label, softmax(logits), victim, seconds, control)
+    if clean is not None:
+        logits = forward_in_batches(network, as_tensor(clean)).numpy()
+        scores += classification_scores(CLEAN, label, softmax(logits), victim, seconds, control, primary=False)
+    return scores
 
 
 def softmax(logits: FloatArray) -> FloatArray:

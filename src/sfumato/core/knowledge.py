@@ -79,8 +79,8 @@ class Knowledge:
 
 
 class Truth:
-    """The victims' records, where each stands among the candidates or in its line-up, the keys of their release, and
-    which of them the owner's data held.
+    """The victims' records, where each stands among the candidates or in its line-up, the keys or masks of their
+    release, and which of them the owner's data held.
 
     Opening it while an attack guesses raises ``RuleBroken``.
     """
@@ -92,11 +92,13 @@ class Truth:
         *,
         keys: FloatArray | None = None,
         members: IntArray | None = None,
+        masks: FloatArray | None = None,
     ) -> None:
         self.__victim = victim
         self.__positions = positions
         self.__keys = keys
         self.__members = members
+        self.__masks = masks
 
     def open(self) -> Dataset:
         """The victims, for the scorer."""
@@ -116,6 +118,13 @@ class Truth:
         if self.__keys is None:
             raise RuleBroken("there are no keys in this truth.")
         return self.__keys
+
+    def masks(self) -> FloatArray:
+        """The mask of each victim's release, (N, h), for the scorer."""
+        _refuse_while_guessing()
+        if self.__masks is None:
+            raise RuleBroken("there are no masks in this truth.")
+        return self.__masks
 
     def members(self) -> IntArray:
         """1 for each candidate that was among the owner's records, 0 for the others, for the scorer."""

@@ -5,12 +5,13 @@ Records and guesses are arrays (N, …) in [0, 1]; class scores are (N, classes)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.dataset import FloatArray, IntArray
+from sfumato.core.schema import Column
 
 Values = npt.NDArray[np.float64]
 
@@ -162,3 +163,15 @@ def tpr_statistic(truth: IntArray, scores: FloatArray, fpr: float) -> Statistic:
 
 def _flat(values: FloatArray) -> FloatArray:
     return values.reshape(len(values), -1)
+
+
+def categories_right(truth: FloatArray, guess: FloatArray, columns: Sequence[Column]) -> Values:
+    """Share of the categorical columns of each record (N, D) whose likeliest category is the true one."""
+    right, at, count = np.zeros(len(truth)), 0, 0
+    for column in columns:
+        if column.kind == "categorical":
+            entries = slice(at, at + column.width)
+            right += truth[:, entries].argmax(1) == guess[:, entries].argmax(1)
+            count += 1
+        at += column.width
+    return right / max(1, count)

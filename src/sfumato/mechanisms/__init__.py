@@ -26,6 +26,7 @@ _HOME = {
     "phase": ("sfumato.mechanisms.phase", "Phase"),
     "synth": ("sfumato.mechanisms.synth", "Synth"),
     "ars": ("sfumato.mechanisms.ars", "ARS"),
+    "latent-noise": ("sfumato.mechanisms.baselines.latents", "LatentNoise"),
     "split": ("sfumato.mechanisms.baselines.split", "Split"),
     "split-extra": ("sfumato.mechanisms.baselines.split", "SplitExtra"),
     "split-noisy": ("sfumato.mechanisms.baselines.split", "SplitNoisy"),

@@ -25,12 +25,13 @@ from sfumato.core.runs import RunFolder
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.base import Mechanism, Progress, check_records, no_progress
 from sfumato.mechanisms.device_secret import check_secret_file, derived, device_secret, drawn_secret
+from sfumato.mechanisms.sharing.autoencoding import autoencoder_stage
 from sfumato.mechanisms.sharing.blocks import Block, blocks_of
 from sfumato.mechanisms.sharing.hardening import Adversaries, HardeningGame, sieve
 from sfumato.mechanisms.sharing.party import Defence, Party
 from sfumato.mechanisms.sharing.published import Published, public_schema
 from sfumato.mechanisms.sharing.stages import Play, Stage, train_stages
-from sfumato.nets.autoencoder import autoencoder, standardise, substitute_decoder
+from sfumato.nets.autoencoder import autoencoder, standardise, substitute_decoder, unstandardised
 from sfumato.nets.encoders import classifier
 from sfumato.nets.loop import as_tensor, channels_last, forward_in_batches, take_step
 
@@ -38,6 +39,8 @@ __all__ = ["ARS", "Published"]
 
 Variant = Literal["hardened", "published"]
 Split = Literal["rows", "columns"]
+_SAME_NETWORKS = ("variant", "latent", "parties", "split", "lam")
+"""A training can start from another one only if these agree."""
 
 
 class ARS(Mechanism):
@@ -74,7 +77,7 @@ class ARS(Mechanism):
         strength: float = 1.0,
         parties: int = 1,
         split: Split = "rows",
-        rate: float = 2e-3,
+        rate: float = 4e-3,
         epochs: int = 20,
         batch: int = 128,
         seed: int = 0,
@@ -135,23 +138,23 @@ class ARS(Mechanism):
                 f"{self.name}: lam has {len(given)} numbers: give one for the record and one for each private label "
                 f"({', '.join(labels) or 'there is none'})."
             )
-        return given
+        return tuple(each / sum(given) for each in given)  # 0.33,0.33,0.33 is meant as thirds; the noise stays below ε
 
     def _build(self, schema: Schema) -> None:
         weights = self._weights(schema)
         self.defence_ = Defence(self.epsilon, self.n, weights, self.masked)
         torch.manual_seed(derive_seed(self.seed, self.name, "weights"))
         self.blocks_ = blocks_of(schema, self.parties if self.split == "columns" else 1)
-        self._encoders: list[nn.Sequential] = []
+        self._fronts: list[nn.Sequential] = []
+        self._sieves: list[nn.Sequential] = []
         self._decoders: list[nn.Module] = []
         for block in self.blocks_:
-            encoder, decoder = autoencoder(schema.kind, block.shape, self.latent)
-            self._front = len(encoder)
-            if self.variant == "hardened":
-                encoder = nn.Sequential(*encoder, *sieve(self.latent))
-            channels_last(encoder)
-            self._encoders.append(encoder)
+            front, decoder = autoencoder(schema.kind, block.shape, self.latent)
+            channels_last(front)
+            self._fronts.append(front)
+            self._sieves.append(nn.Sequential(*(sieve(self.latent) if self.variant == "hardened" else ())))
             self._decoders.append(channels_last(decoder))
+        self._encoders = [nn.Sequential(*a, *b) for a, b in zip(self._fronts, self._sieves, strict=True)]
         self._adversaries: list[Adversaries] = []
         self._substitutes: list[nn.Module] = []
         self._networks: list[nn.ModuleDict] = []
@@ -174,7 +177,7 @@ class ARS(Mechanism):
         if self.variant == "hardened":
             return Party(encoder)
         wanted = {
-            label: derive_seed(self.seed, "r", place, label) % len(classes) for label, classes in schema.private.items()
+            label: derive_seed(self.seed, "r", label) % len(classes) for label, classes in schema.private.items()
         }  # r_k of Eq. 14: a fixed class, drawn at random
         networks = self._networks[place]
         return Party(encoder, self._substitutes[place], {k: (networks[k], wanted[k]) for k in schema.private})
@@ -182,7 +185,7 @@ class ARS(Mechanism):
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
         stages = [self._autoencoder_stage(data, place) for place in range(len(self.blocks_))]
         stages += self._protecting_stages(data)
-        if start is not None:
+        if start is not None and all(getattr(start, name) == getattr(self, name) for name in _SAME_NETWORKS):
             self.load_state(start.state())
             stages = [] if self.variant == "published" else stages[len(self.blocks_) :]  # the noise is made later
         self._train(stages, run, progress)
@@ -209,23 +212,8 @@ class ARS(Mechanism):
         return own, self.blocks_[place % len(self.blocks_)].take(own.x)
 
     def _autoencoder_stage(self, data: Dataset, place: int) -> Stage:
-        """Eq. 5: encoder and decoder minimise the squared error; then latents are standardised."""
-        _, records = self._own(data, place)
-        x = as_tensor(records)
-        whole, decoder = self._encoders[place], self._decoders[place]
-        front = whole[: self._front]
-        raw = front[:-1]
-        optimiser = torch.optim.Adam([*front.parameters(), *decoder.parameters()], self.rate)
-
-        def play(rows: Tensor) -> dict[str, float]:
-            error = F.mse_loss(decoder(raw(x[rows])), x[rows])
-            take_step(optimiser, error)
-            return {"reconstruction": error.item()}
-
-        def end() -> None:
-            standardise(front, forward_in_batches(raw, x))
-
-        return Stage(f"autoencoder-{place}", len(x), {"adam": optimiser}, lambda: play, end)
+        x = as_tensor(self._own(data, place)[1])
+        return autoencoder_stage(f"autoencoder-{place}", self._fronts[place], self._decoders[place], x, self.rate)
 
     def _substitute_stage(self, data: Dataset, place: int) -> Stage:
         """Eq. 8: the party's own decoder of its own latents."""
@@ -268,7 +256,7 @@ class ARS(Mechanism):
     def _hardening_stage(self, data: Dataset, place: int) -> Stage:
         own, records = self._own(data, place)
         x = as_tensor(records)
-        front, rest = self._encoders[place][: self._front], self._encoders[place][self._front :]
+        front, rest = self._fronts[place], self._sieves[place]
         tasks, attributes = ([as_tensor(codes) for codes in each.values()] for each in (own.utility, own.private))
         game = HardeningGame(
             rest,
@@ -285,7 +273,7 @@ class ARS(Mechanism):
             return lambda rows: game.play(z[rows], x[rows], [y[rows] for y in tasks], [a[rows] for a in attributes])
 
         def end() -> None:
-            standardise(rest, forward_in_batches(rest[:-1], forward_in_batches(front, x)))
+            standardise(rest, forward_in_batches(unstandardised(rest), forward_in_batches(front, x)))
 
         return Stage(f"hardening-{place}", len(x), game.optimisers, begin, end)
 
@@ -318,6 +306,9 @@ class ARS(Mechanism):
         party.schema_ = data.schema
         party._build(data.schema)
         weights = {name: torch.from_numpy(np.array(array)) for name, array in published.tensors.items()}
+        broken = [name for name, tensor in weights.items() if not torch.isfinite(tensor).all()]
+        if broken:
+            raise DataError(f"the published encoder holds NaN or infinite weights ({broken[0]}): ask for it again.")
         try:
             party._encoders[0].load_state_dict(weights)
         except RuntimeError as error:

@@ -40,7 +40,7 @@ class Mechanism(ABC):
     """
 
     name: ClassVar[str]
-    randomised: ClassVar[bool] = False
+    randomised: bool = False
     """Whether two releases of one record differ."""
     reads_private: ClassVar[bool] = False
     """Whether a release needs each record's private labels; they shape the noise and never leave."""
@@ -58,6 +58,9 @@ class Mechanism(ABC):
     """Networks that a device can do without."""
     absent_: tuple[str, ...] = ()
     """Those of them that were not there to load."""
+
+    parties: int = 0
+    """So many parties share the owner's records among them, by turns; 0 for a mechanism that knows no parties."""
 
     seed: int
     schema_: Schema

@@ -18,29 +18,35 @@ _CONVOLVED = 32
 """From this side on a picture is convolved."""
 
 
-def autoencoder(kind: str, shape: Shape, latent: int) -> tuple[nn.Sequential, nn.Sequential]:
+def autoencoder(kind: str, shape: Shape, latent: int, width: int = 1) -> tuple[nn.Sequential, nn.Sequential]:
     """Encoder (B, *shape) → (B, latent) and decoder (B, latent) → (B, *shape) in [0, 1].
 
     Three fully connected layers for small records, four for tables, four convolutional ones for pictures of 32 × 32
-    and more.
+    and more. ``width`` multiplies the hidden ones.
     """
     if kind == "image" and min(shape[1:]) >= _CONVOLVED and not any(side % 8 for side in shape[1:]):
-        return _convolved(shape, latent)
-    return _connected(shape, latent, (256, 128, 64) if kind == "table" else (256, 128))
+        return _convolved(shape, latent, width)
+    return _connected(shape, latent, (256 * width, 128 * width, *((64 * width,) if kind == "table" else ())))
 
 
-def substitute_decoder(kind: str, shape: Shape, latent: int) -> nn.Sequential:
+def substitute_decoder(kind: str, shape: Shape, latent: int, width: int = 1) -> nn.Sequential:
     """SDec: a decoder of the same make, to be trained by whoever can encode (Eq. 8)."""
-    return autoencoder(kind, shape, latent)[1]
+    return autoencoder(kind, shape, latent, width)[1]
+
+
+def unstandardised(encoder: nn.Sequential) -> nn.Sequential:
+    """The encoder without its last layer, sharing its weights."""
+    return nn.Sequential(*list(encoder)[:-1])
 
 
 def standardise(encoder: nn.Sequential, raw: Tensor) -> None:
-    """Set the statistics of the encoder's last layer from latents (N, h) taken before it."""
+    """Set the statistics of the encoder's last layer from latents (N, h) of ``unstandardised``."""
     norm = encoder[-1]
     assert isinstance(norm, nn.BatchNorm1d)
     assert norm.running_mean is not None and norm.running_var is not None
     norm.running_mean.copy_(raw.mean(0))
-    norm.running_var.copy_(raw.var(0, unbiased=False).clamp_min(1e-6))
+    variance = raw.var(0, unbiased=False) - norm.eps  # which the layer adds again
+    norm.running_var.copy_(variance.clamp_min(1e-6))
 
 
 def _connected(shape: Shape, latent: int, hidden: tuple[int, ...]) -> tuple[nn.Sequential, nn.Sequential]:
@@ -62,29 +68,30 @@ def relu_chain(*widths: int) -> list[nn.Module]:
     return layers[:-1]
 
 
-def _convolved(shape: Shape, latent: int) -> tuple[nn.Sequential, nn.Sequential]:
+def _convolved(shape: Shape, latent: int, times: int) -> tuple[nn.Sequential, nn.Sequential]:
     channels, height, width = shape
     h, w = height // 8, width // 8
+    few, some, many = 32 * times, 48 * times, 64 * times
     encoder = nn.Sequential(
-        nn.Conv2d(channels, 32, 4, stride=2, padding=1),  # (32, H/2, W/2)
+        nn.Conv2d(channels, few, 4, stride=2, padding=1),  # H/2 × W/2
         nn.ReLU(),
-        nn.Conv2d(32, 48, 4, stride=2, padding=1),  # (48, H/4, W/4)
+        nn.Conv2d(few, some, 4, stride=2, padding=1),  # H/4 × W/4
         nn.ReLU(),
-        nn.Conv2d(48, 64, 4, stride=2, padding=1),  # (64, H/8, W/8)
+        nn.Conv2d(some, many, 4, stride=2, padding=1),  # H/8 × W/8
         nn.ReLU(),
         nn.Flatten(),
-        nn.Linear(64 * h * w, latent),
+        nn.Linear(many * h * w, latent),
         nn.BatchNorm1d(latent, affine=False),
     )
     decoder = nn.Sequential(
-        nn.Linear(latent, 64 * h * w),
+        nn.Linear(latent, many * h * w),
         nn.ReLU(),
-        nn.Unflatten(1, (64, h, w)),
-        nn.ConvTranspose2d(64, 48, 4, stride=2, padding=1),
+        nn.Unflatten(1, (many, h, w)),
+        nn.ConvTranspose2d(many, some, 4, stride=2, padding=1),
         nn.ReLU(),
-        nn.ConvTranspose2d(48, 32, 4, stride=2, padding=1),
+        nn.ConvTranspose2d(some, few, 4, stride=2, padding=1),
         nn.ReLU(),
-        nn.ConvTranspose2d(32, channels, 4, stride=2, padding=1),
+        nn.ConvTranspose2d(few, channels, 4, stride=2, padding=1),
         nn.Sigmoid(),
     )
     return encoder, decoder

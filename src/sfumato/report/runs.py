@@ -21,7 +21,8 @@ SHOWN_THREATS = 4  # at a glance
 MEMBERSHIP, CLAIM = "membership", "differential-privacy"
 # The order of importance of threats; the first that was measured is the page's main one.
 _THREATS = (
-    "reconstruction", "list-reconstruction", "attribute", "reidentification", "row", "result", "key", MEMBERSHIP, CLAIM,
+    "reconstruction", "list-reconstruction", "attribute", "reidentification", "row", "result", "key", "mask",
+    MEMBERSHIP, CLAIM,
 )  # fmt: skip
 _LIST = "list-reconstruction"
 

@@ -7,7 +7,16 @@ import math
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.score import Score
 
-_PERCENT = {"accuracy", "balanced-accuracy", "rate", "tpr-at-1-fpr", "precision", "recall"}
+_PERCENT = {
+    "accuracy",
+    "balanced-accuracy",
+    "rate",
+    "tpr-at-1-fpr",
+    "precision",
+    "recall",
+    "overlap",
+    "category-accuracy",
+}
 _RADIANS = {"angle", "angle-folded"}
 _METRICS = {
     "mse": "MSE",
@@ -19,6 +28,8 @@ _METRICS = {
     "balanced-accuracy": "balanced accuracy",
     "advantage": "advantage",
     "rate": "rate",
+    "overlap": "overlap",
+    "category-accuracy": "categories right",
     "angle": "angle error",
     "angle-folded": "angle error, opposites as one",
     "tpr-at-1-fpr": "TPR at 1 % FPR",
@@ -62,6 +73,11 @@ THREATS = {
         "Key",
         "An adversary estimates the secret direction in which the record was turned. The error is an angle between 0 "
         "and π; a uniform guess errs by π/2 on average. Where opposite directions count as one, by less.",
+    ),
+    "mask": (
+        "Mask",
+        "An adversary says which dimensions of its representations a party perturbs. The overlap is the share that it "
+        "gets right; a coin gets half.",
     ),
     "result": (
         "Result",

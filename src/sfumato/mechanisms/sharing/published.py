@@ -44,6 +44,7 @@ class Published:
             ("shape", theirs.shape, schema.shape),
             ("columns", theirs.columns, schema.columns),
             ("ranges", theirs.ranges, schema.ranges),
+            ("audio frame", theirs.audio, schema.audio),
             ("utility labels", dict(theirs.utility), dict(schema.utility)),
         ):
             if a != b:

@@ -22,8 +22,9 @@ MAY_IMPORT = {
     "auditing": {"core", "nets", "privacy", "attacks", "mechanisms"},
     "report": {"core"},
     "workflow": {"core", "data", "mechanisms", "auditing", "report"},
-    "studies": {"core", "privacy", "mechanisms", "auditing", "report", "workflow"},
-    "cli": {"core", "data", "mechanisms", "auditing", "report", "workflow", "studies"},
+    "parties": {"core", "data", "mechanisms", "workflow"},
+    "studies": {"core", "privacy", "mechanisms", "auditing", "report", "workflow", "parties"},
+    "cli": {"core", "data", "mechanisms", "auditing", "report", "workflow", "parties", "studies"},
 }
 
 
@@ -58,7 +59,7 @@ def test_attacks_never_import_mechanisms() -> None:
 
 
 def test_importing_sfumato_is_light() -> None:
-    heavy = "{'torch', 'plotly', 'sklearn', 'pyarrow'}"
+    heavy = "{'torch', 'plotly', 'sklearn', 'pyarrow', 'flwr', 'ray'}"
     code = f"import sfumato, sfumato.cli.main, sys; sys.exit(bool({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

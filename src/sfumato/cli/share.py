@@ -1,0 +1,244 @@
+"""``sfumato share``: several parties share representations and learn together, on Flower."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sfumato.cli.options import Data, Domain, Id, Json, Private, Quiet, Seed, Set, Utility, X, parse_settings
+from sfumato.core.errors import UsageError
+
+app = typer.Typer(
+    help="Parties share representations and learn together (Flower).", no_args_is_help=True, rich_markup_mode=None
+)
+
+Parties = Annotated[int, typer.Option("--parties", "-k", help="How many parties.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=30, help="Use at most this many records in all.")]
+Each = Annotated[int | None, typer.Option("--each", min=1, help="Records that each party shares.")]
+Mode = Annotated[str, typer.Option("--mode", help="horizontal, vertical or filter.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder for parties and result; must not exist.")]
+
+
+@app.command()
+def simulate(
+    data: Data,
+    parties: Parties = 5,
+    mode: Mode = "horizontal",
+    x: X = None,
+    utility: Utility = None,
+    private: Private = None,
+    subject: Id = None,
+    limit: Limit = None,
+    each: Each = None,
+    domain: Domain = None,
+    settings: Set = None,
+    initiator: Annotated[str, typer.Option("--initiator", help="Who publishes the encoder.")] = "party-0",
+    learner: Annotated[str, typer.Option("--learner", help="Trained on the shared set: mlp or logistic.")] = "mlp",
+    wire: Annotated[
+        str, typer.Option("--wire", help="Numbers on the wire: float32, float16, uint8, uint4.")
+    ] = "float32",
+    timeout: Annotated[float, typer.Option("--timeout", help="Seconds for each phase.")] = 3600.0,
+    out: Out = None,
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Cut a data set among parties; let them publish, share and learn on Flower's simulation engine."""
+    from sfumato.cli.show import OUT, Talk, print_json
+    from sfumato.parties.engine import simulate as run
+    from sfumato.parties.schemes import check_mode
+    from sfumato.parties.schemes import settings as known
+
+    check_mode(mode)
+    folder = out or Path("runs") / f"share-{Path(data).stem}"
+    with Talk(quiet) as talk:
+        result = run(
+            data,
+            parties=parties,
+            mode=mode,
+            params=parse_settings(settings, known(mode), "ars" if mode != "filter" else "filter"),
+            x=x,
+            utility=utility,
+            private=private,
+            id=subject,
+            domain=domain,
+            limit=limit,
+            each=each,
+            seed=seed,
+            out=folder,
+            say=talk.say,
+            initiator=initiator,
+            learner=learner,
+            wire=wire,
+            timeout=timeout,
+        )
+    found = {"run": str(folder), **result.to_json()}
+    if json:
+        print_json(found)
+        return
+    OUT.print(_party_table(found))
+    OUT.print(f"{folder}: accuracy {_figure(result.accuracy)}, {_sizes(found)}", markup=False)
+
+
+@app.command()
+def fedavg(
+    data: Data,
+    parties: Parties = 5,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="How many rounds.")] = 10,
+    dp: Annotated[
+        str | None, typer.Option("--dp", help="DP-FedAvg: noise multiplier and clipping norm, like 1.0,0.5.")
+    ] = None,
+    epochs: Annotated[int, typer.Option("--epochs", min=1, help="Local epochs in a round.")] = 1,
+    x: X = None,
+    utility: Utility = None,
+    private: Private = None,
+    subject: Id = None,
+    limit: Limit = None,
+    each: Each = None,
+    domain: Domain = None,
+    out: Out = None,
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Federated averaging of a classifier on the same parties, by Flower's own strategies: accuracy and bytes."""
+    from sfumato.cli.show import OUT, Talk, new_table, print_json
+    from sfumato.parties.engine import fedavg as run
+
+    noise, clip = _noise_and_clip(dp)
+    with Talk(quiet) as talk:
+        result = run(
+            data,
+            parties=parties,
+            rounds=rounds,
+            noise=noise,
+            clip=clip,
+            epochs=epochs,
+            x=x,
+            utility=utility,
+            private=private,
+            id=subject,
+            domain=domain,
+            limit=limit,
+            each=each,
+            seed=seed,
+            out=out,
+            say=talk.say,
+        )
+    if json:
+        print_json(result.to_json())
+        return
+    table = new_table("round", numbers=("accuracy", "bytes up", "bytes down"))
+    for one in result.rounds:
+        table.add_row(str(one.number), _figure(one.accuracy), f"{one.bytes_up:,}", f"{one.bytes_down:,}")
+    OUT.print(table)
+    spent = "" if result.epsilon is None else f", ε = {result.epsilon:.3g} a party (δ = {result.delta:g})"
+    OUT.print(
+        f"{result.strategy}: accuracy {_figure(result.accuracy)}, {_sizes(result.to_json())}{spent}", markup=False
+    )
+
+
+@app.command()
+def split(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", help="Gets one folder a party; must not exist.")],
+    parties: Parties = 3,
+    vertical: Annotated[bool, typer.Option("--vertical", help="Share out columns instead of records.")] = False,
+    x: X = None,
+    utility: Utility = None,
+    private: Private = None,
+    subject: Id = None,
+    limit: Limit = None,
+    each: Each = None,
+    domain: Domain = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Cut a data set into one folder a party, to try a deployment out."""
+    from sfumato.cli.show import OUT, print_json
+    from sfumato.parties.splitting import split_parties
+
+    made = split_parties(
+        data,
+        out,
+        parties=parties,
+        vertical=vertical,
+        x=x,
+        utility=utility,
+        private=private,
+        id=subject,
+        domain=domain,
+        limit=limit,
+        each=each,
+        seed=seed,
+    )
+    if json:
+        print_json({"parties": [str(folder) for folder in made]})
+    else:
+        OUT.print("\n".join(map(str, made)), markup=False)
+
+
+@app.command("app")
+def app_(
+    folder: Annotated[Path, typer.Argument(help="Gets the Flower app; must not exist.")],
+    parties: Parties = 3,
+    mode: Mode = "horizontal",
+    settings: Set = None,
+    out: Annotated[Path, typer.Option("--out", help="The server's run folder, on the SuperLink's machine.")] = Path(
+        "sfumato-share"
+    ),
+    json: Json = False,
+) -> None:
+    """Lay down the Flower app for a real deployment: one SuperLink, one SuperNode an organisation."""
+    from sfumato.cli.show import OUT, print_json
+    from sfumato.parties.laying import lay_app
+    from sfumato.parties.processes import need_flower
+    from sfumato.parties.schemes import check_mode
+    from sfumato.parties.schemes import settings as known
+
+    need_flower()
+    check_mode(mode)
+    params = parse_settings(settings, known(mode), "ars" if mode != "filter" else "filter")
+    lay_app(folder, parties=parties, mode=mode, params=params, out=str(out.resolve()))
+    if json:
+        print_json({"app": str(folder)})
+    else:
+        OUT.print(f"{folder}\nnext: flwr run {folder} (docs/parties.md)", markup=False)
+
+
+def _noise_and_clip(text: str | None) -> tuple[float, float]:
+    if text is None:
+        return 0.0, 0.0
+    try:
+        noise, clip = (float(part) for part in text.split(","))
+    except ValueError:
+        raise UsageError(f"--dp {text}: write it as noise,clip like 1.0,0.5.") from None
+    if not (noise > 0 and clip > 0):
+        raise UsageError(f"--dp {text}: both numbers must be above 0.")
+    return noise, clip
+
+
+def _party_table(found: Mapping[str, Any]) -> Any:
+    from sfumato.cli.show import new_table
+
+    table = new_table("party", "status", "reason", numbers=("records", "accuracy", "bytes up", "bytes down"))
+    for party in found["parties"]:
+        numbers = (
+            f"{party['rows']:,}",
+            _figure(party["accuracy"]),
+            f"{party['bytes_up']:,}",
+            f"{party['bytes_down']:,}",
+        )
+        table.add_row(party["name"], party["status"], party["reason"], *numbers)
+    return table
+
+
+def _sizes(found: Mapping[str, Any]) -> str:
+    return f"{found['bytes_up']:,} bytes up, {found['bytes_down']:,} bytes down"
+
+
+def _figure(value: float | None) -> str:
+    return "—" if value is None else f"{value:.4f}"

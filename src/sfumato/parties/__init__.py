@@ -1,0 +1,36 @@
+"""Parties: K organisations share representations through Flower and learn from them together.
+
+Importing this package is light; Flower loads when something runs, and comes with ``pip install 'sfumato[parties]'``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sfumato.parties.engine import fedavg as fedavg
+    from sfumato.parties.engine import simulate as simulate
+    from sfumato.parties.laying import lay_app as lay_app
+    from sfumato.parties.results import FedResult as FedResult
+    from sfumato.parties.results import ShareResult as ShareResult
+    from sfumato.parties.splitting import split_parties as split_parties
+
+_HOME = {
+    "FedResult": "results",
+    "ShareResult": "results",
+    "fedavg": "engine",
+    "lay_app": "laying",
+    "simulate": "engine",
+    "split_parties": "splitting",
+}
+
+__all__ = ["FedResult", "ShareResult", "fedavg", "lay_app", "simulate", "split_parties"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'sfumato.parties' has no attribute '{name}'")
+    value = getattr(import_module(f"sfumato.parties.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,250 @@
+"""A party's side of the Flower app: each answer is made from its own folder and holds nothing that must stay.
+
+A party that cannot or will not answer says so with one word; why, it writes into its own log and folder. An error's
+text may quote a record, so it never crosses.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from flwr.app import Context, Error, Message, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.common.constant import ErrorCode
+
+from sfumato.core.dataset import Dataset
+from sfumato.core.errors import DataError, SfumatoError, UsageError
+from sfumato.core.release import Release
+from sfumato.core.runs import read_json, write_json
+from sfumato.parties import fed, learning
+from sfumato.parties.checks import (
+    MOST_TEXT,
+    Refused,
+    check_arrays,
+    check_encoder,
+    check_keys,
+    check_labels,
+    classes_of,
+    object_of,
+    text_of,
+)
+from sfumato.parties.digests import ids_digest, schema_digest
+from sfumato.parties.encoders import has_encoder, keep_encoder, kept_encoder, rounded
+from sfumato.parties.folder import Party, open_party
+from sfumato.parties.learning import HELD_OUT, OWN, Piece, below, beside
+from sfumato.parties.precision import packed, steps, unpacked
+from sfumato.parties.records import arrays, config, encoder_records, metrics
+
+LOG = logging.getLogger("sfumato.parties")
+Work = Callable[[Message, Party], RecordDict]
+Refusal = Callable[[Message, str, Exception, Party | None], Message]
+
+
+def party_app() -> ClientApp:
+    """The ClientApp of ``sfumato share``."""
+    app = ClientApp()
+    for action, work in (
+        ("hello", hello),
+        ("publish", publish),
+        ("labels", labels),
+        ("share", share),
+        ("learn", learn),
+    ):
+        app.query(action)(_answering(work))
+    app.train()(_answering(fed.train, _error))
+    app.evaluate()(_answering(fed.evaluate, _error))
+    return app
+
+
+def _answering(work: Work, refusal: Refusal | None = None) -> Callable[[Message, Context], Message]:
+    refuse = refusal or _refusal
+
+    def answer(message: Message, context: Context) -> Message:
+        try:
+            party = open_party(context.node_config, context.run_id)
+        except SfumatoError as error:
+            return refuse(message, "settings", error, None)
+        try:
+            return Message(work(message, party), reply_to=message)
+        except (Refused, UsageError) as error:
+            return refuse(message, "terms", error, party)
+        except DataError as error:
+            return refuse(message, "data", error, party)
+        except Exception as error:
+            return refuse(message, "failed", error, party)
+
+    return answer
+
+
+def _refusal(message: Message, why: str, error: Exception, party: Party | None) -> Message:
+    """One word and the party's name; the rest stays here."""
+    _note(message, why, error, party)
+    told = {"why": why, "name": party.name if party else "nameless"}
+    return Message(RecordDict({"refused": config(told)}), reply_to=message)
+
+
+def _error(message: Message, why: str, error: Exception, party: Party | None) -> Message:
+    """The same as one of Flower's own errors, which its strategies leave out."""
+    _note(message, why, error, party)
+    return Message(Error(ErrorCode.CLIENT_APP_RAISED_EXCEPTION, why), reply_to=message)
+
+
+def _note(message: Message, why: str, error: Exception, party: Party | None) -> None:
+    text = "".join(traceback.format_exception(error)) if why == "failed" else str(error)
+    LOG.warning("%s refused %s: %s", party.name if party else "a node", message.metadata.message_type, text)
+    if party is not None:
+        party.out.mkdir(parents=True, exist_ok=True)
+        (party.out / "refused.txt").write_text(f"{message.metadata.message_type}: {text}\n")
+
+
+def hello(message: Message, party: Party) -> RecordDict:
+    """Name, numbers of records, digests: what the server needs to see that all fits before anything is shared."""
+    check_keys(message.content, ("terms",))
+    terms = message.content["terms"]
+    check_keys(terms, ("mode", "salt", "params"))
+    mode = text_of(terms, "mode")
+    party.check_mode(mode)
+    particular = {"lam", "least_epsilon", "variant"} & set(party.choices) or "lam" in object_of(terms, "params")
+    if mode != "fedavg" and particular:
+        from sfumato.parties import schemes  # torch: a party that has nothing to object does without
+
+        schemes.check_choices(mode, _terms(terms)[1], party)
+    train, test = party.records("train"), party.records("test")
+    vertical = mode == "vertical"
+    about = {
+        "name": party.name,
+        "size": party.schema.size,
+        "rows": len(train),
+        "held-out": len(test),
+        "schema": "" if vertical else schema_digest(party.schema),
+        "ids": ids_digest(train.ids, test.ids, text_of(terms, "salt")) if vertical else "",
+        "labels": json.dumps(party.schema.to_json()["utility"]),
+    }
+    return RecordDict({"hello": config(about)})
+
+
+def publish(message: Message, party: Party) -> RecordDict:
+    """The initiator trains on its own records and hands out the encoder."""
+    from sfumato.parties import schemes
+
+    check_keys(message.content, ("terms",))
+    mode, params = _terms(message.content["terms"])
+    party.check_mode(mode)
+    made = schemes.publish(mode, params, party.records("train"), party.seed_for("publish"))
+    half = text_of(message.content["terms"], "wire") != "float32"
+    made = rounded(made) if half else made
+    keep_encoder(party.out, made)
+    return encoder_records(made, half=half)
+
+
+def labels(_message: Message, party: Party) -> RecordDict:
+    """Vertical: one party gives the utility labels of the records that all parties have."""
+    return RecordDict({"labels": arrays(_label_arrays(party.records("train")))})
+
+
+def share(message: Message, party: Party) -> RecordDict:
+    """The party's representations, with utility labels unless all have them already, and nothing else."""
+    from sfumato.parties import schemes
+
+    content = dict(message.content)
+    if "terms" not in content:
+        raise Refused("there are no terms")
+    terms = content.pop("terms")
+    mode, params = _terms(terms)
+    party.check_mode(mode)
+    train, test = party.records("train"), party.records("test")
+    encoder = None
+    if mode == "vertical":
+        train = _labelled(train, content, classes_of(terms, "classes"))
+    else:
+        encoder = check_encoder(content) if "encoder" in content else kept_encoder(party.out)
+        _check_expected(encoder.digest, text_of(terms, "encoder"), party)
+        schemes.check_choices(mode, {**params, **encoder.params}, party)
+    release = schemes.releaser(mode, encoder, params, train, party)
+    shared, held_out, wire = release(train), release(test), text_of(terms, "wire")
+    sent, scale = _sent(shared, held_out, wire)
+    digest = "" if encoder is None else encoder.digest
+    classes = dict(train.schema.utility)
+    learning.write_piece(party.out / OWN, unpacked(sent["z"], wire, **scale), train.utility, classes)
+    learning.write_piece(party.out / HELD_OUT, unpacked(sent["held-out"], wire, **scale), test.utility, classes)
+    promise = {"mechanism": shared.mechanism, "guarantee": shared.guarantee.statement, "encoder": digest}
+    write_json(party.out / "joined.json", {**promise, "repeatable": party.seed is not None})
+    if mode != "vertical":
+        del sent["held-out"]
+        sent |= _label_arrays(train)
+    about = {"encoder": digest, "schema": "" if mode == "vertical" else schema_digest(party.schema), "wire": wire}
+    return RecordDict({"shared": arrays({**sent, **scale}), "about": config(about)})
+
+
+def learn(message: Message, party: Party) -> RecordDict:
+    """All accepted representations into the party's own folder; a classifier there; figures back."""
+    check_keys(message.content, ("terms", "shared"))
+    terms, theirs = message.content["terms"], message.content["shared"]
+    mode, wire, learner = (text_of(terms, key) for key in ("mode", "wire", "learner"))
+    joined = read_json(party.out / "joined.json")
+    if text_of(terms, "encoder") != joined["encoder"]:
+        raise Refused("the representations were made with another encoder than the one this party accepted")
+    vertical = mode == "vertical"
+    classes = classes_of(terms, "classes") if vertical else dict(party.schema.utility)
+    own, codes = learning.read_piece(party.out / OWN, classes)
+    held_out, truth = learning.read_piece(party.out / HELD_OUT, classes)
+    pieces = []
+    for place, name in enumerate(json.loads(text_of(terms, "names", MOST_TEXT))):
+        if name == party.name:
+            pieces.append(Piece(name, own, codes, held_out))
+            continue
+        read = check_arrays(
+            {key.partition("/")[2]: array for key, array in theirs.items() if key.startswith(f"{place}/")},
+            wire=wire,
+            rows=len(own) if vertical else None,
+            classes={} if vertical else {label: len(names) for label, names in classes.items()},
+            held_out=len(held_out) if vertical else None,
+        )
+        pieces.append(Piece(name, read.z, codes if vertical else read.labels, read.held_out))
+    shared = (beside if vertical else below)(pieces)
+    learning.write_shared(party.out, shared, pieces, classes, {**joined, "mode": mode})
+    tests = held_out if shared.held_out is None else shared.held_out
+    return RecordDict({"metrics": metrics(learning.learn(shared.z, shared.labels, tests, truth, learner))})
+
+
+def _terms(terms: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    from sfumato.parties import schemes
+
+    mode = text_of(terms, "mode")
+    schemes.check_mode(mode)
+    params = object_of(terms, "params")
+    schemes.check_params(mode, params)
+    return mode, params
+
+
+def _check_expected(digest: str, agreed: str, party: Party) -> None:
+    """All use the encoder that the run agreed on; the initiator knows its own, another party may have pinned one."""
+    expected = kept_encoder(party.out).digest if has_encoder(party.out) else party.encoder
+    if digest != agreed or (expected and digest != expected):
+        raise Refused("the encoder comes from another initiator: its digest is not the expected one")
+
+
+def _labelled(data: Dataset, content: Mapping[str, Any], classes: Mapping[str, tuple[str, ...]]) -> Dataset:
+    """The records with the labels that another party gave."""
+    check_keys(content, ("labels",))
+    sizes = {label: len(names) for label, names in classes.items()}
+    codes = check_labels(content["labels"], rows=len(data), classes=sizes)
+    return replace(data, schema=replace(data.schema, utility=classes), utility=codes)
+
+
+def _label_arrays(data: Dataset) -> dict[str, Any]:
+    return {
+        f"label.{label}": learning.smallest_codes(codes, len(data.schema.utility[label]))
+        for label, codes in data.utility.items()
+    }
+
+
+def _sent(shared: Release, held_out: Release, wire: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Both releases as they cross the wire, and what is needed to read them."""
+    scale = steps(shared.payload, wire)
+    return {name: packed(one.payload, wire, **scale) for name, one in (("z", shared), ("held-out", held_out))}, scale

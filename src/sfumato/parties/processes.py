@@ -1,0 +1,92 @@
+"""Flower's own programs as child processes: started on a free port, always stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from sfumato.core.errors import SfumatoError, UsageError
+
+OFFLINE = {
+    "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+    "FLWR_DISABLE_UPDATE_CHECK": "1",
+    "FLWR_TELEMETRY_ENABLED": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+"""Nothing is installed, asked or reported over the network."""
+
+
+def need_flower() -> None:
+    """Raise ``UsageError`` unless the extra is installed."""
+    try:
+        import flwr.serverapp  # noqa: F401
+        import ray  # noqa: F401
+    except ImportError:
+        raise UsageError("parties run on Flower: pip install 'sfumato[parties]'.") from None
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    """This process's variables, with Flower's home in ``home`` and everything offline."""
+    bins = str(Path(sys.executable).parent)
+    path = os.pathsep.join((bins, os.environ.get("PATH", "")))
+    quiet = {"PYTHONWARNINGS": "ignore", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+    return {**os.environ, **quiet, **OFFLINE, "PATH": path, "FLWR_HOME": str(home), **more}
+
+
+def program(name: str) -> str:
+    """The path of one of Flower's programs beside this Python."""
+    return str(Path(sys.executable).parent / name)
+
+
+def free_port() -> int:
+    """A port that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def running(
+    command: Sequence[str], environ: Mapping[str, str], log: Path, *, grace: float = 10.0
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A child process in a group of its own; at the end it has ``grace`` seconds, then the group is killed."""
+    with log.open("ab") as file:
+        child = subprocess.Popen(command, env=dict(environ), stdout=file, stderr=file, start_new_session=True)
+    try:
+        yield child
+    finally:
+        stop(child, grace)
+
+
+def stop(child: subprocess.Popen[bytes], grace: float) -> None:
+    """Ask the child to end, then end its whole group."""
+    if child.poll() is None and grace > 0:
+        child.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(grace)
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def wait_for_port(port: int, child: subprocess.Popen[bytes], log: Path, seconds: float = 60) -> None:
+    """Wait until the child listens."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and child.poll() is None:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise SfumatoError(f"Flower's SuperLink did not start: {tail(log)}")
+
+
+def tail(log: Path, lines: int = 12) -> str:
+    """The end of a log, for a message."""
+    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.exists() else "(no log)"

@@ -1,0 +1,116 @@
+"""Attacks on what parties share: each wins without a defence, and the mask is no secret."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sfumato.attacks import shared_suite
+from sfumato.attacks.base import Attack
+from sfumato.attacks.inverse import InverseNetwork
+from sfumato.attacks.masks import KnownMask, MaskBySpread, ReadMask, SearchMask, masks_by_spread
+from sfumato.attacks.substitute import AnyMask, AverageShares, CleanDecoder, OwnMask, random_masks
+from sfumato.auditing.auditor import _Scene
+from sfumato.auditing.effort import Effort
+from sfumato.auditing.overlap import flipped, overlap_errors
+from sfumato.core.dataset import Splits
+from sfumato.core.errors import RuleBroken
+from sfumato.core.metrics import categories_right
+from sfumato.core.schema import Column
+from sfumato.mechanisms.ars import ARS
+
+FEW = {"epochs": 4, "steps": 300}
+DECODERS: list[Attack] = [kind(**FEW) for kind in (CleanDecoder, OwnMask, AnyMask, KnownMask, ReadMask)]
+DECODERS.append(SearchMask(**FEW, candidates=4, records=20))
+every = pytest.mark.parametrize("attack", DECODERS, ids=lambda attack: attack.name)
+
+
+@pytest.fixture(scope="module")
+def scene(parity: Splits) -> _Scene:
+    plain = Splits(*(replace(part, private={}, schema=replace(part.schema, private={})) for part in parts(parity)))
+    mechanism = ARS(variant="published", epsilon=1.0, epochs=12, keyed=False).fit(plain.owner)
+    return _Scene(mechanism, plain, Effort(candidates=50, repeats=3), seed=0)
+
+
+def parts(splits: Splits) -> tuple:  # type: ignore[type-arg]
+    return splits.owner, splits.attacker, splits.victim
+
+
+def error(attack: Attack, scene: _Scene) -> float:
+    knowledge, release, truth = scene.stage(attack)
+    return attack(release, knowledge, truth).values()["mse"]
+
+
+@every
+def test_decoder_beats_the_mean_record_on_clean_latents(attack: Attack, scene: _Scene) -> None:
+    staged = scene.control(attack)
+    assert staged is not None
+    knowledge, release, truth = staged
+    score = next(s for s in attack(release, knowledge, truth).scores if s.primary)
+    assert score.baseline is not None and score.ci[1] < score.baseline
+
+
+@every
+def test_decoder_without_a_participant_says_so(attack: Attack, scene: _Scene) -> None:
+    knowledge, release, truth = scene.stage(attack)
+    with pytest.raises(RuleBroken, match="needs parties that mask their noise"):
+        attack(release, replace(knowledge, participant=None), truth)
+
+
+def test_only_the_upper_bound_is_granted_the_masks(scene: _Scene) -> None:
+    granted = {attack.name for attack in shared_suite() if scene.stage(attack)[0].masks is not None}
+    assert granted == {"sdec-known-mask"}
+
+
+def test_mask_is_read_off_the_release(scene: _Scene) -> None:
+    knowledge, release, truth = scene.stage(MaskBySpread())
+    score = MaskBySpread()(release, knowledge, truth).scores[0]
+    assert score.baseline == 0.5
+    assert score.value > 0.9
+
+
+def test_blank_release_gives_no_mask_away(scene: _Scene) -> None:
+    knowledge, release, _ = scene.stage(MaskBySpread())
+    found = masks_by_spread(np.zeros_like(release.payload), knowledge)
+    assert found.shape == (1, release.payload.shape[1])
+    assert found.mean() < 0.2  # nothing spreads, so nothing looks perturbed
+
+
+def test_attacker_of_the_paper_is_not_the_one_to_fear(scene: _Scene) -> None:
+    own, any_mask, read, known = (error(kind(**FEW), scene) for kind in (OwnMask, AnyMask, ReadMask, KnownMask))
+    assert any_mask < own
+    assert read < own
+    assert read == pytest.approx(known, rel=0.15)
+
+
+def test_average_of_fresh_releases_tells_more_and_of_equal_ones_nothing(scene: _Scene) -> None:
+    inverse = InverseNetwork(epochs=2, width=16, fewest_steps=150)
+    average = AverageShares(inverse=inverse)
+    knowledge, release, truth = scene.stage(average)
+    assert average(release, knowledge, truth).values()["mse"] < inverse(release, knowledge, truth).values()["mse"]
+    same = replace(knowledge, repeats=(release.payload, release.payload))
+    assert average.obstacle(same) == "a record leaves in the same way every time: there is nothing to average"
+
+
+def test_right_mask_is_worth_more_than_a_wrong_one(scene: _Scene) -> None:
+    half, whole = overlap_errors(scene.mechanism, scene.splits, (0.5, 1.0), seed=1)
+    assert whole.error.value < half.error.value
+
+
+def test_flipped_mask_overlaps_as_asked() -> None:
+    mask = random_masks(1, 64, 3)[0]
+    for rate in (0.0, 0.25, 0.5, 1.0):
+        assert (flipped(mask, rate, 0) == mask).mean() == rate
+
+
+def test_share_of_categories_that_are_right_counts_categorical_columns_alone() -> None:
+    columns = (
+        Column("n", "numeric"),
+        Column("a", "categorical", ("x", "y")),
+        Column("b", "categorical", ("p", "q", "r")),
+    )
+    truth = np.array([[0.5, 1, 0, 0, 0, 1], [0.1, 0, 1, 1, 0, 0]], dtype=np.float32)
+    guess = np.array([[0.9, 0.6, 0.4, 0.5, 0.2, 0.3], [0.1, 0.1, 0.9, 0.8, 0.1, 0.1]], dtype=np.float32)
+    assert categories_right(truth, guess, columns).tolist() == [0.5, 1.0]

@@ -21,7 +21,7 @@ from sfumato.core.metrics import categories_right
 from sfumato.core.schema import Column
 from sfumato.mechanisms.ars import ARS
 
-FEW = {"epochs": 4, "steps": 300}
+FEW = {"epochs": 1, "steps": 150}
 DECODERS: list[Attack] = [kind(**FEW) for kind in (CleanDecoder, OwnMask, AnyMask, KnownMask, ReadMask)]
 DECODERS.append(SearchMask(**FEW, candidates=4, records=20))
 every = pytest.mark.parametrize("attack", DECODERS, ids=lambda attack: attack.name)
@@ -30,8 +30,8 @@ every = pytest.mark.parametrize("attack", DECODERS, ids=lambda attack: attack.na
 @pytest.fixture(scope="module")
 def scene(parity: Splits) -> _Scene:
     plain = Splits(*(replace(part, private={}, schema=replace(part.schema, private={})) for part in parts(parity)))
-    mechanism = ARS(variant="published", epsilon=1.0, epochs=12, keyed=False).fit(plain.owner)
-    return _Scene(mechanism, plain, Effort(candidates=50, repeats=3), seed=0)
+    mechanism = ARS(variant="published", epsilon=1.0, epochs=8, keyed=False).fit(plain.owner)
+    return _Scene(mechanism, plain, Effort(candidates=50, repeats=2), seed=0)
 
 
 def parts(splits: Splits) -> tuple:  # type: ignore[type-arg]
@@ -68,7 +68,7 @@ def test_mask_is_read_off_the_release(scene: _Scene) -> None:
     knowledge, release, truth = scene.stage(MaskBySpread())
     score = MaskBySpread()(release, knowledge, truth).scores[0]
     assert score.baseline == 0.5
-    assert score.value > 0.9
+    assert score.value > 0.75
 
 
 def test_blank_release_gives_no_mask_away(scene: _Scene) -> None:
@@ -86,7 +86,7 @@ def test_attacker_of_the_paper_is_not_the_one_to_fear(scene: _Scene) -> None:
 
 
 def test_average_of_fresh_releases_tells_more_and_of_equal_ones_nothing(scene: _Scene) -> None:
-    inverse = InverseNetwork(epochs=2, width=16, fewest_steps=150)
+    inverse = InverseNetwork(epochs=1, width=8, fewest_steps=60)
     average = AverageShares(inverse=inverse)
     knowledge, release, truth = scene.stage(average)
     assert average(release, knowledge, truth).values()["mse"] < inverse(release, knowledge, truth).values()["mse"]
@@ -95,7 +95,7 @@ def test_average_of_fresh_releases_tells_more_and_of_equal_ones_nothing(scene: _
 
 
 def test_right_mask_is_worth_more_than_a_wrong_one(scene: _Scene) -> None:
-    half, whole = overlap_errors(scene.mechanism, scene.splits, (0.5, 1.0), seed=1)
+    half, whole = overlap_errors(scene.mechanism, scene.splits, (0.5, 1.0), seed=1, steps=200)
     assert whole.error.value < half.error.value
 
 

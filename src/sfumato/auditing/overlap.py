@@ -26,8 +26,13 @@ class Overlap:
     error: Measured
 
 
-def overlap_errors(mechanism: Mechanism, splits: Splits, rates: Sequence[float], *, seed: int) -> list[Overlap]:
-    """The mean squared error on the victims, for each overlapping rate; one party, so one mask."""
+def overlap_errors(
+    mechanism: Mechanism, splits: Splits, rates: Sequence[float], *, seed: int, steps: int = 2000
+) -> list[Overlap]:
+    """The mean squared error on the victims, for each overlapping rate, by a decoder of so many steps.
+
+    One party, so one mask.
+    """
     victims = derive_seed(seed, "victims")
     masks = mechanism.masks(len(splits.victim), seed=victims)
     participant = mechanism.participant(splits.attacker, seed=derive_seed(seed, "participant"))
@@ -44,7 +49,7 @@ def overlap_errors(mechanism: Mechanism, splits: Splits, rates: Sequence[float],
             masks=guessed[None],
             seed=derive_seed(seed, "attacker"),
         )
-        guess = KnownMask().guess(release, knowledge)
+        guess = KnownMask(epochs=1, steps=steps).guess(release, knowledge)
         error = next(m for m in measure_reconstruction(splits.victim, guess) if m.metric == "mse")
         found.append(Overlap(rate, error))
     return found

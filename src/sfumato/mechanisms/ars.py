@@ -39,7 +39,7 @@ __all__ = ["ARS", "Published"]
 
 Variant = Literal["hardened", "published"]
 Split = Literal["rows", "columns"]
-_SAME_NETWORKS = ("variant", "latent", "parties", "split", "lam")
+_SAME_NETWORKS = ("variant", "latent", "keep", "parties", "split", "lam")
 """A training can start from another one only if these agree."""
 
 
@@ -49,6 +49,8 @@ class ARS(Mechanism):
     ``published``: noise of n steps against the party's own substitute decoder, under a secret mask (Eqs. 9–15).
     ``hardened``: an encoder that keeps what the utility labels need, and random noise of the same ε; see
     ``sharing.hardening``. ``epsilon`` is the defence intensity in standard deviations of a latent: no privacy budget.
+
+    ``keep`` is how many numbers the hardened variant shares of a record (0: ``latent``).
 
     ``lam`` holds λ₀, λ₁ … λ_M of Eq. 15 ("0.5,0.25,0.25"); empty is the paper's choice, ½ for the record and the rest
     in equal parts for the private labels. ``parties`` share the owner's records among them: by ``rows``, where the
@@ -71,6 +73,7 @@ class ARS(Mechanism):
         variant: Variant = "hardened",
         lam: str | Sequence[float] = "",
         latent: int = 64,
+        keep: int = 0,
         n: int = 10,
         masked: bool = True,
         keyed: bool = True,
@@ -86,6 +89,7 @@ class ARS(Mechanism):
         self.variant = variant
         self.lam = lam
         self.latent = latent
+        self.keep = keep
         self.n = n
         self.masked = masked
         self.keyed = keyed
@@ -107,6 +111,9 @@ class ARS(Mechanism):
                 raise unknown(f"{parameter} of {self.name}", getattr(self, parameter), known)
         check_range(self.name, "epsilon", self.epsilon, 0.0, 1e3)
         check_range(self.name, "latent", self.latent, 1, 4096)
+        check_range(self.name, "keep", self.keep, 0, 4096)
+        if self.keep and self.variant != "hardened":
+            raise UsageError(f"{self.name}: keep={self.keep} is for variant=hardened: the published one sends latents.")
         check_range(self.name, "n", self.n, 1, 1000)
         check_range(self.name, "strength", self.strength, 0.0, 1e3)
         check_range(self.name, "parties", self.parties, 1, 1000)
@@ -119,6 +126,11 @@ class ARS(Mechanism):
             raise UsageError(
                 f"{self.name}: lam={said}: give numbers from 0 on that add up to 1 (Eq. 15); these make {sum(given):g}."
             )
+
+    @property
+    def width(self) -> int:
+        """Numbers in what one party shares of a record."""
+        return self.keep or self.latent
 
     def _given_weights(self) -> tuple[float, ...]:
         if isinstance(self.lam, str):
@@ -152,7 +164,7 @@ class ARS(Mechanism):
             front, decoder = autoencoder(schema.kind, block.shape, self.latent)
             channels_last(front)
             self._fronts.append(front)
-            self._sieves.append(nn.Sequential(*(sieve(self.latent) if self.variant == "hardened" else ())))
+            self._sieves.append(nn.Sequential(*(sieve(self.latent, self.width) if self.variant == "hardened" else ())))
             self._decoders.append(channels_last(decoder))
         self._encoders = [nn.Sequential(*a, *b) for a, b in zip(self._fronts, self._sieves, strict=True)]
         self._adversaries: list[Adversaries] = []
@@ -160,7 +172,7 @@ class ARS(Mechanism):
         self._networks: list[nn.ModuleDict] = []
         for place in range(self.parties):
             block = self.blocks_[place % len(self.blocks_)]
-            shadow = channels_last(substitute_decoder(schema.kind, block.shape, self.latent))
+            shadow = channels_last(substitute_decoder(schema.kind, block.shape, self.width))
             if self.variant == "published":
                 self._substitutes.append(shadow)
                 self._networks.append(
@@ -168,7 +180,7 @@ class ARS(Mechanism):
                 )
             elif place < len(self.blocks_):
                 counts = [[len(c) for c in labels.values()] for labels in (schema.utility, schema.private)]
-                self._adversaries.append(Adversaries.built(shadow, self.latent, *counts))
+                self._adversaries.append(Adversaries.built(shadow, self.width, *counts))
         self.parties_ = tuple(self._party(place, schema) for place in range(self.parties))
         self._secret = b""
 
@@ -330,7 +342,7 @@ class ARS(Mechanism):
         if self.split == "columns":
             shares = [self._share(place, x, secret) for place in range(self.parties)]
             return np.concatenate(shares, axis=1)  # w = concat(ẑ₁ … ẑ_K), §4.4.2
-        payload = np.empty((len(x), self.latent), dtype=np.float32)
+        payload = np.empty((len(x), self.width), dtype=np.float32)
         for place in range(min(self.parties, len(x))):
             payload[place :: self.parties] = self._share(place, x[place :: self.parties], secret)
         return payload

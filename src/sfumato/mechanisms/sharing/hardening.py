@@ -29,9 +29,9 @@ ADAPTING = 2
 """Steps of the adversaries before each step of the sieve."""
 
 
-def sieve(latent: int) -> list[nn.Module]:
-    """S: (B, h) → (B, h), standardised over the batch while it trains."""
-    return [*relu_chain(latent, 2 * latent, latent), nn.BatchNorm1d(latent, affine=False)]
+def sieve(latent: int, width: int) -> list[nn.Module]:
+    """S: (B, h) → (B, ``width``), standardised over the batch while it trains."""
+    return [*relu_chain(latent, 2 * latent, width), nn.BatchNorm1d(width, affine=False)]
 
 
 @dataclass(frozen=True)

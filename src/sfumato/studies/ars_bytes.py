@@ -16,7 +16,7 @@ _EACH = {"smoke": 150, "cpu": 10_000, "full": 10_000}
 _ROUNDS = {"smoke": 2, "cpu": 4, "full": 20}
 _THRIFTY = {"latent": 64, "keep": 8, "epsilon": 0.3}
 """A hardened release of eight numbers a record, each of which travels in four bits."""
-_DP = {"noise": 1.0, "clip": 1.0}
+_DP: dict[str, Any] = {"noise": 1.0, "clip": 1.0}
 
 
 def rows(

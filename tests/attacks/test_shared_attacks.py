@@ -67,8 +67,7 @@ def test_only_the_upper_bound_is_granted_the_masks(scene: _Scene) -> None:
 def test_mask_is_read_off_the_release(scene: _Scene) -> None:
     knowledge, release, truth = scene.stage(MaskBySpread())
     score = MaskBySpread()(release, knowledge, truth).scores[0]
-    assert score.baseline == 0.5
-    assert score.value > 0.75
+    assert score.baseline == 0.5 and 0.75 < score.value <= 1.0
 
 
 def test_blank_release_gives_no_mask_away(scene: _Scene) -> None:

@@ -302,6 +302,23 @@ def test_equal_records_have_equal_noise_and_others_have_not() -> None:
     assert (keyed_normal(records, bytes(32), 7) != noise).all()
 
 
+def test_hardened_noise_cannot_be_cancelled_by_a_second_release(hardened: ARS, owner: Dataset) -> None:
+    party = hardened.parties_[0]
+    z, one, two = clean(hardened, owner), party.hardened(owner.x, SECRET, 1.0), party.hardened(owner.x, SECRET, 2.0)
+    assert np.abs(2 * one - two - z).mean() > 1.0  # two equations with the same noise would give z
+    other = copy.deepcopy(party)
+    with torch.no_grad():
+        next(iter(other.encoder.parameters())).mul_(1.01)
+    difference = other.hardened(owner.x, SECRET, 1.0) - other.latents(owner.x) - (one - z)
+    assert difference.std() == pytest.approx(np.sqrt(2), rel=0.1)
+
+
+def test_secret_of_another_length_is_refused(hardened: ARS, owner: Dataset) -> None:
+    for secret in (b"", b"short", bytes(65)):
+        with pytest.raises(UsageError, match="a secret has 32 bytes"):
+            copy.copy(hardened).release(owner, secret=secret)
+
+
 def test_hardened_payload_of_parties_does_not_depend_on_the_order_of_records(hardened: ARS, owner: Dataset) -> None:
     payload = copy.copy(hardened).release(owner, secret=SECRET).payload
     order = np.random.default_rng(0).permutation(len(owner))
@@ -435,6 +452,50 @@ def test_encoder_that_does_not_fit_its_description_is_refused(published: ARS, ow
         ARS.join(replace(shared, tensors=whole), owner)
     with pytest.raises(DataError, match="NaN or infinite weights"):
         ARS.join(replace(shared, tensors={**whole, name: np.full_like(shared.tensors[name], np.nan)}), owner)
+
+
+@pytest.mark.parametrize(
+    "kind", [object, np.float64, np.complex64, np.str_], ids=lambda kind: kind.__name__
+)  # 1e300 is finite, and infinite in 32 bits
+def test_weights_of_another_kind_are_refused(kind: type, published: ARS, owner: Dataset) -> None:
+    shared = published.publish()
+    name = next(iter(shared.tensors))
+    other = {**shared.tensors, name: np.full(shared.tensors[name].shape, 1e300).astype(kind)}
+    with pytest.raises(DataError, match="does not fit its own description"):
+        ARS.join(replace(shared, tensors=other), owner)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"parties": 1000}, {"seed": 1}, {"split": "columns"}, {"epsilon": "1"}, {"masked": 1}, {"x": 0}, {"n": None}],
+    ids=lambda change: next(iter(change)),
+)
+def test_settings_that_nobody_publishes_are_refused(change: dict[str, Any], published: ARS, owner: Dataset) -> None:
+    shared = published.publish()
+    params = {name: value for name, value in {**shared.params, **change}.items() if value is not None}
+    with pytest.raises(DataError, match=f"not those of a published ars: see '{next(iter(change))}'"):
+        ARS.join(replace(shared, params=params), owner)
+
+
+def test_schema_that_cannot_be_read_is_refused(published: ARS, owner: Dataset) -> None:
+    shared = published.publish()
+    for schema in ({}, {**shared.schema, "shape": 3}, {**shared.schema, "columns": [{"strange": 1}]}):
+        with pytest.raises(DataError, match="schema cannot be read"):
+            ARS.join(replace(shared, schema=schema), owner)
+
+
+def test_participant_pushes_labels_where_the_victims_do(published: ARS, parity: Splits) -> None:
+    theirs, nobody = parity.attacker, np.zeros((len(parity.attacker), 12), np.float32)
+    released = []
+    for seed in range(4):  # r_k of a party follows from its seed
+        participant = published.participant(theirs, seed=seed)
+        assert participant is not None
+        released.append(participant(theirs, nobody) - clean(published, theirs))
+    network, wanted = published.parties_[0].attributes["ge5"]
+    z = torch.from_numpy(clean(published, theirs))
+    victims = 0.5 * towards_class(network, z, wanted, 1.0).numpy()
+    agreement = [np.mean(np.sign(noise) == np.sign(victims)) for noise in released]
+    assert min(agreement) > 0.5  # with the other class the same network would be pushed the other way
 
 
 def test_participant_releases_under_the_masks_it_is_given(maskable: ARS, parity: Splits) -> None:

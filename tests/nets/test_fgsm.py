@@ -94,6 +94,7 @@ CHAINS = {
     "no bias, no sigmoid": lambda: nn.Sequential(nn.Linear(6, 9, bias=False), nn.ReLU(), nn.Linear(9, 15)),
     "one layer": lambda: nn.Linear(6, 15),
     "sigmoid inside": lambda: nn.Sequential(nn.Linear(6, 9), nn.Sigmoid(), nn.Linear(9, 15), nn.ReLU()),
+    "two activations": lambda: nn.Sequential(nn.Linear(6, 15), nn.ReLU(), nn.Sigmoid()),
     "activation first": lambda: nn.Sequential(nn.ReLU(), nn.Linear(6, 15)),
     "convolutions": lambda: nn.Sequential(nn.Unflatten(1, (6, 1)), nn.ConvTranspose1d(6, 3, 5), nn.Flatten()),
 }

@@ -264,6 +264,8 @@ def _control(attack: Attack, scene: _Scene, controls: Controls) -> dict[str, flo
 
     Raw records are the same for every mechanism of a comparison, and kept; plain features are the mechanism's own.
     """
+    if attack.threat == "mask":
+        return {"overlap": 1.0}  # a mask that is not kept secret
     staged = scene.control(attack)
     if staged is None:
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -24,7 +25,7 @@ from sfumato.core.release import Release
 from sfumato.core.runs import RunFolder
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.base import Mechanism, Progress, check_records, no_progress
-from sfumato.mechanisms.device_secret import check_secret_file, derived, device_secret, drawn_secret
+from sfumato.mechanisms.device_secret import check_secret, check_secret_file, derived, device_secret, drawn_secret
 from sfumato.mechanisms.sharing.autoencoding import autoencoder_stage
 from sfumato.mechanisms.sharing.blocks import Block, blocks_of
 from sfumato.mechanisms.sharing.hardening import Adversaries, HardeningGame, sieve
@@ -41,6 +42,8 @@ Variant = Literal["hardened", "published"]
 Split = Literal["rows", "columns"]
 _SAME_NETWORKS = ("variant", "latent", "keep", "parties", "split", "lam")
 """A training can start from another one only if these agree."""
+_EACH_FOR_ITSELF = ("parties", "seed", "lam")
+"""What an initiator does not publish: the other parties choose for themselves."""
 
 
 class ARS(Mechanism):
@@ -295,8 +298,7 @@ class ARS(Mechanism):
         if self.split == "columns":
             raise UsageError("parties that split the columns keep their encoders: there is nothing to publish.")
         shared = {name: tensor.numpy() for name, tensor in self._encoders[0].state_dict().items()}
-        own = ("parties", "seed", "lam")  # the other parties choose for themselves
-        params = {name: value for name, value in self.stored_params().items() if name not in own}
+        params = {name: value for name, value in self.stored_params().items() if name not in _EACH_FOR_ITSELF}
         return Published(params, public_schema(self.schema_), shared)
 
     @classmethod
@@ -312,28 +314,34 @@ class ARS(Mechanism):
     ) -> Self:
         """A further party: the published encoder, and a substitute decoder and attribute networks of its own."""
         published.check(data.schema, data.name)
-        party = cls(**{**published.params, "lam": lam, "seed": seed})
+        party = cls(**cls._published_params(published.params), lam=lam, seed=seed)
         party._check_params()
         check_records(data.x, data.schema, data.name)
         party.schema_ = data.schema
         party._build(data.schema)
-        weights = {name: torch.from_numpy(np.array(array)) for name, array in published.tensors.items()}
-        broken = [name for name, tensor in weights.items() if not torch.isfinite(tensor).all()]
-        if broken:
-            raise DataError(f"the published encoder holds NaN or infinite weights ({broken[0]}): ask for it again.")
-        try:
-            party._encoders[0].load_state_dict(weights)
-        except RuntimeError as error:
-            reason = " ".join(str(error).split())[:200]
-            raise DataError(f"the published encoder does not fit its own description ({reason}).") from None
+        encoder = party._encoders[0]
+        encoder.load_state_dict(published.weights(encoder.state_dict()))
         if party.variant == "published":
             party._train(party._protecting_stages(data), run, progress)
         party._settle()
         return party
 
+    @classmethod
+    def _published_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings that come with an encoder, if they are those that ``publish`` sends and of their kinds."""
+        known = {name: value for name, value in cls.parameters().items() if name not in _EACH_FOR_ITSELF}
+        odd = sorted(set(known) ^ set(params)) or [
+            name for name, default in known.items() if not _is_like(params[name], default)
+        ]
+        if odd or params["split"] != "rows":
+            what = str(odd[0] if odd else "split")[:40]
+            raise DataError(f"the published encoder's settings are not those of a published {cls.name}: see '{what}'.")
+        return dict(params)
+
     def release(self, data: Dataset, *, seed: int | None = None, secret: bytes | None = None) -> Release:
         """As every mechanism; ``secret`` is the party's own, instead of the one of ``SFUMATO_DEVICE_SECRET``."""
         if secret is not None:
+            check_secret(secret)
             self._secret = secret
         return super().release(data, seed=seed)
 
@@ -384,7 +392,13 @@ class ARS(Mechanism):
         if self.variant == "hardened" or self.split == "columns":
             return None
         other = self.join(self.publish(), data, lam=self.lam if data.private else "", seed=seed)
-        return lambda own, masks: other.parties_[0].perturbed(own.x, masks, other.defence_)
+        victims = self.parties_[0].attributes  # r_k is one of a few classes, no secret: the attacker has the right one
+        known = {
+            label: (network, victims[label][1] if label in victims else wanted)
+            for label, (network, wanted) in other.parties_[0].attributes.items()
+        }
+        party = replace(other.parties_[0], attributes=known)
+        return lambda own, masks: party.perturbed(own.x, masks, other.defence_)
 
     def check_writing(self) -> None:
         if self.keyed:
@@ -423,3 +437,9 @@ class ARS(Mechanism):
 
     def stored_params(self) -> dict[str, Any]:
         return {**super().stored_params(), "lam": ",".join(f"{each:g}" for each in self._given_weights())}
+
+
+def _is_like(value: object, default: object) -> bool:
+    """Whether a value that came from outside is of the kind of a default; a whole number is a number, too."""
+    kinds = (int, float) if isinstance(default, float) else (type(default),)
+    return type(value) in kinds

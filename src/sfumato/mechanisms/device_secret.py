@@ -64,6 +64,12 @@ def check_secret_file(consequence: str) -> None:
         )
 
 
+def check_secret(secret: bytes) -> None:
+    """Raise ``UsageError`` unless this has the length of a secret: a shorter one can be guessed."""
+    if len(secret) != SECRET_BYTES:
+        raise UsageError(f"a secret has {SECRET_BYTES} bytes, this one has {len(secret)}: see secret_file.")
+
+
 def derived(secret: bytes, *purpose: object) -> bytes:
     """A secret for one named purpose."""
     return hashlib.blake2b(repr(purpose).encode(), key=secret, digest_size=SECRET_BYTES).digest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -21,13 +22,14 @@ def error_gradient(decoder: nn.Module, rows: int) -> InputGradient:
     layers = list(decoder) if isinstance(decoder, nn.Sequential) else []
     while layers and isinstance(layers[-1], nn.Unflatten):  # the error does not care for the shape
         layers.pop()
-    if (
-        layers
-        and isinstance(layers[0], nn.Linear)
-        and all(isinstance(a, nn.Linear | nn.ReLU | nn.Sigmoid) for a in layers)
-    ):
+    if layers and all(_follows(a, b) for a, b in pairwise([None, *layers])):
         return _Chain(layers, rows)
     return lambda z, x: _by_autograd(decoder, z, x)
+
+
+def _follows(before: nn.Module | None, layer: nn.Module) -> bool:
+    """A linear layer anywhere; an activation after one only, whose values it overwrites."""
+    return isinstance(layer, nn.Linear) or (isinstance(layer, nn.ReLU | nn.Sigmoid) and isinstance(before, nn.Linear))
 
 
 def _by_autograd(decoder: nn.Module, z: Tensor, x: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.mechanisms.sharing.published import Published
-from sfumato.parties.precision import counted, restored, sent_dtype, sent_width, unpacked
+from sfumato.parties.precision import WIRES, counted, restored, sent_dtype, sent_width, unpacked
 
 MOST_BYTES = 256 * 2**20
 """A message of a party may take so much by default: 10,000 records of 64 numbers take 2.6 MB."""
@@ -87,6 +87,37 @@ def name_of(record: Anything) -> str:
     if not name or not name.replace("-", "").replace("_", "").replace(".", "").isalnum():
         raise Refused("its name is not made of letters, digits, -, _ and .")
     return name
+
+
+def names_of(record: Anything, key: str) -> list[str]:
+    """The names of parties, each once, from JSON."""
+    try:
+        found = json.loads(text_of(record, key, MOST_TEXT))
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list):
+        raise Refused(f"'{key}' is no list of names")
+    names = [name_of({"name": name}) for name in found]
+    if len(set(names)) < len(names):
+        raise Refused(f"'{key}' has a name twice")
+    return names
+
+
+def wire_of(record: Anything) -> str:
+    """How numbers are sent: one of the ways that are known here."""
+    wire = text_of(record, "wire")
+    if wire not in WIRES:
+        raise Refused(f"'wire' is none of {', '.join(WIRES)}")
+    return wire
+
+
+def by_party(arrays: Anything) -> dict[str, dict[str, Any]]:
+    """Arrays called ``place/name``, by place."""
+    found: dict[str, dict[str, Any]] = {}
+    for key, array in arrays.items():
+        place, _, name = str(key).partition("/")
+        found.setdefault(place, {})[name] = array
+    return found
 
 
 def count_of(record: Anything, key: str, least: int = 0) -> int:

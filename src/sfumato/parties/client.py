@@ -18,20 +18,22 @@ from flwr.clientapp import ClientApp
 from flwr.common.constant import ErrorCode
 
 from sfumato.core.dataset import Dataset
-from sfumato.core.errors import DataError, SfumatoError, UsageError
+from sfumato.core.errors import DataError, UsageError
 from sfumato.core.release import Release
 from sfumato.core.runs import read_json, write_json
 from sfumato.parties import fed, learning
 from sfumato.parties.checks import (
-    MOST_TEXT,
     Refused,
+    by_party,
     check_arrays,
     check_encoder,
     check_keys,
     check_labels,
     classes_of,
+    names_of,
     object_of,
     text_of,
+    wire_of,
 )
 from sfumato.parties.digests import ids_digest, schema_digest
 from sfumato.parties.encoders import has_encoder, keep_encoder, kept_encoder, rounded
@@ -67,7 +69,7 @@ def _answering(work: Work, refusal: Refusal | None = None) -> Callable[[Message,
     def answer(message: Message, context: Context) -> Message:
         try:
             party = open_party(context.node_config, context.run_id)
-        except SfumatoError as error:
+        except Exception as error:  # Flower would send the text of what is not caught here
             return refuse(message, "settings", error, None)
         try:
             return Message(work(message, party), reply_to=message)
@@ -136,7 +138,7 @@ def publish(message: Message, party: Party) -> RecordDict:
     mode, params = _terms(message.content["terms"])
     party.check_mode(mode)
     made = schemes.publish(mode, params, party.records("train"), party.seed_for("publish"))
-    half = text_of(message.content["terms"], "wire") != "float32"
+    half = wire_of(message.content["terms"]) != "float32"
     made = rounded(made) if half else made
     keep_encoder(party.out, made)
     return encoder_records(made, half=half)
@@ -144,6 +146,7 @@ def publish(message: Message, party: Party) -> RecordDict:
 
 def labels(_message: Message, party: Party) -> RecordDict:
     """Vertical: one party gives the utility labels of the records that all parties have."""
+    party.check_mode("vertical")
     return RecordDict({"labels": arrays(_label_arrays(party.records("train")))})
 
 
@@ -160,13 +163,15 @@ def share(message: Message, party: Party) -> RecordDict:
     train, test = party.records("train"), party.records("test")
     encoder = None
     if mode == "vertical":
+        schemes.check_choices(mode, params, party)  # again: these may be other terms than those of the hello
         train = _labelled(train, content, classes_of(terms, "classes"))
     else:
         encoder = check_encoder(content) if "encoder" in content else kept_encoder(party.out)
         _check_expected(encoder.digest, text_of(terms, "encoder"), party)
         schemes.check_choices(mode, {**params, **encoder.params}, party)
     release = schemes.releaser(mode, encoder, params, train, party)
-    shared, held_out, wire = release(train), release(test), text_of(terms, "wire")
+    wire = wire_of(terms)
+    shared, held_out = release(train), release(test)
     sent, scale = _sent(shared, held_out, wire)
     digest = "" if encoder is None else encoder.digest
     classes = dict(train.schema.utility)
@@ -185,7 +190,7 @@ def learn(message: Message, party: Party) -> RecordDict:
     """All accepted representations into the party's own folder; a classifier there; figures back."""
     check_keys(message.content, ("terms", "shared"))
     terms, theirs = message.content["terms"], message.content["shared"]
-    mode, wire, learner = (text_of(terms, key) for key in ("mode", "wire", "learner"))
+    mode, learner, wire = text_of(terms, "mode"), text_of(terms, "learner"), wire_of(terms)
     joined = read_json(party.out / "joined.json")
     if text_of(terms, "encoder") != joined["encoder"]:
         raise Refused("the representations were made with another encoder than the one this party accepted")
@@ -193,13 +198,15 @@ def learn(message: Message, party: Party) -> RecordDict:
     classes = classes_of(terms, "classes") if vertical else dict(party.schema.utility)
     own, codes = learning.read_piece(party.out / OWN, classes)
     held_out, truth = learning.read_piece(party.out / HELD_OUT, classes)
-    pieces = []
-    for place, name in enumerate(json.loads(text_of(terms, "names", MOST_TEXT))):
+    pieces, sent = [], by_party(theirs)
+    names = names_of(terms, "names")
+    check_keys(sent, [str(place) for place, name in enumerate(names) if name != party.name], "set")
+    for place, name in enumerate(names):
         if name == party.name:
             pieces.append(Piece(name, own, codes, held_out))
             continue
         read = check_arrays(
-            {key.partition("/")[2]: array for key, array in theirs.items() if key.startswith(f"{place}/")},
+            sent[str(place)],
             wire=wire,
             rows=len(own) if vertical else None,
             classes={} if vertical else {label: len(names) for label, names in classes.items()},

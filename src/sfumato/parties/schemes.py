@@ -25,8 +25,8 @@ from sfumato.parties.digests import schema_digest
 from sfumato.parties.folder import Party
 
 MODES = ("horizontal", "vertical", "filter")
-OWN = ("seed", "parties", "split")
-"""Settings of ``ars`` that a party here has for itself."""
+OWN = ("seed", "parties", "split", "keyed")
+"""Settings of ``ars`` that a party here has for itself: nobody tells it to draw its noise anew for every run."""
 VAE_PARAMS = ("latent", "architecture", "likelihood", "gamma", "kappa", "lipschitz", "epochs")
 """Settings of the published autoencoder in mode ``filter``; all others are the filter's."""
 
@@ -72,6 +72,8 @@ def check_choices(mode: str, params: Mapping[str, Any], party: Party) -> None:
     epsilon, variant = float(offered["epsilon"]), offered["variant"]
     if epsilon < party.least_epsilon:
         raise UsageError(f"epsilon={epsilon:g} is less than least_epsilon={party.least_epsilon:g} of {party.name}.")
+    if not offered["keyed"]:
+        raise UsageError(f"keyed=false: {party.name} does not share under noise that is drawn anew for every run.")
     if variant != party.choices.get("variant", variant):
         raise UsageError(f"variant={variant} is not what {party.name} asks for in its party.toml.")
     own = ARS(lam=weights_of(params, party))
@@ -126,6 +128,10 @@ def _ars_releaser(published: Published, params: Mapping[str, Any], data: Dataset
 def _filter_releaser(encoder: Published, data: Dataset, party: Party) -> Releaser:
     import torch
 
+    parts = {name: encoder.params.get(name) for name in ("vae", "filter")}
+    if set(encoder.params) != set(parts) or not all(isinstance(part, Mapping) for part in parts.values()):
+        raise DataError("the published encoder does not come with the settings of a vae and a filter.")
+    check_params("filter", {**encoder.params["vae"], **encoder.params["filter"]})
     with tempfile.TemporaryDirectory() as name:  # a device's folder: the encoder alone
         folder = Path(name)
         (folder / "checkpoint").mkdir()

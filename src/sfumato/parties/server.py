@@ -84,8 +84,12 @@ def check_in(roll: Roll, terms: Terms, run: str) -> None:
     twice = [name for name, count in names.items() if count > 1]
     if twice:
         raise DataError(f"two parties are called '{twice[0]}': give each node its own name (--node-config).")
+    if terms.mode != "vertical":
+        for what in ("schema", "size", "utility"):  # a digest could be that of others
+            _same(found, what, "their records or labels have different schemas")
+        if not next(iter(found.values())).utility:
+            raise DataError("the parties have no utility label: there is nothing to learn.")
     if terms.mode == "fedavg":
-        _same(found, "schema", "their records or labels have different schemas")
         return
     if terms.initiator not in names:
         raise DataError(f"the initiator '{terms.initiator}' is not there; present: {', '.join(sorted(names))}.")
@@ -94,17 +98,14 @@ def check_in(roll: Roll, terms: Terms, run: str) -> None:
         has = next((hello for hello in found.values() if hello.name == terms.labels_from), None)
         if has is None or not has.utility:
             raise DataError(f"'{terms.labels_from}' is to give the labels and has none, or is not there.")
-    else:
-        _same(found, "schema", "their records or labels have different schemas")
-        if not next(iter(found.values())).utility:
-            raise DataError("the parties have no utility label: there is nothing to learn.")
 
 
 def _same(found: Mapping[int, Hello], what: str, complaint: str) -> None:
-    values = Counter(getattr(hello, what) for hello in found.values())
+    said = {hello.name: json.dumps(getattr(hello, what), sort_keys=True) for hello in found.values()}
+    values = Counter(said.values())
     if len(values) > 1:
         common = values.most_common(1)[0][0]
-        odd = sorted(hello.name for hello in found.values() if getattr(hello, what) != common)
+        odd = sorted(name for name, value in said.items() if value != common)
         raise DataError(f"{complaint} (unlike the others: {', '.join(odd)}). Nothing was shared.")
 
 

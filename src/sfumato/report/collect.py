@@ -42,6 +42,10 @@ _ORDER = (
 )  # fmt: skip
 
 
+_VARIANTS = {"ars": "variant", "latent-noise": "way"}
+"""Parameters that make another method of a mechanism."""
+
+
 def collect(folders: Sequence[Path]) -> tuple[Group, ...]:
     """Read all runs of ``folders`` (sweep folders are expanded) and group what is comparable."""
     if not folders:
@@ -74,7 +78,7 @@ def read_run(path: Path, name: str | None = None) -> Run:
         schema = Schema.from_json(read_json(path / "schema.json"))
         return Run(
             name=name or path.resolve().name,
-            mechanism=str(scores["mechanism"]),
+            mechanism=_method(str(scores["mechanism"]), config),
             data=_data_name(scores["data"]),
             config=config,
             config_text=config_text,
@@ -95,6 +99,13 @@ def read_run(path: Path, name: str | None = None) -> Run:
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuleBroken) as error:
         detail = f"{type(error).__name__}: {error}"
         raise DataError(f"the files in {path} do not have the expected form ({detail}): audit it again.") from None
+
+
+def _method(mechanism: str, config: Mapping[str, Any]) -> str:
+    """The mechanism, with its variant where variants are methods of their own."""
+    parameter = _VARIANTS.get(mechanism)
+    variant = config.get("params", {}).get(parameter) if parameter else None
+    return mechanism if variant is None else f"{mechanism} ({variant})"
 
 
 def _expand(folder: Path) -> list[tuple[Path, str]]:

@@ -306,9 +306,10 @@ def _again(run: Run) -> str:
 
 def again(run: Run) -> str:
     """The commands that repeat a run: from the recorded configuration to new scores."""
-    command = str(run.config.get("run", {}).get("command", "fit"))
+    recorded = run.config.get("run", {})
+    command, mechanism = str(recorded.get("command", "fit")), str(recorded.get("mechanism", run.mechanism))
     config = f"{run.name}/config.toml"
-    first = ["sfumato", command, run.mechanism, "--config", config, "--out", "again"]
+    first = ["sfumato", command, mechanism, "--config", config, "--out", "again"]
     return f"{shlex.join(first)}\nsfumato audit again\nsfumato report again"
 
 

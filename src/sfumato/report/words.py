@@ -77,7 +77,7 @@ THREATS = {
     "mask": (
         "Mask",
         "An adversary says which dimensions of its representations a party perturbs. The overlap is the share that it "
-        "gets right; a coin gets half.",
+        "gets right; a coin gets half, and whoever is told the mask all of it.",
     ),
     "result": (
         "Result",

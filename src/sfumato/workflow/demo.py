@@ -25,6 +25,8 @@ POINTS = (
     Point("filter", {"budget": 300.0}, base=_VAE),
     Point("phase", {"d": 2, "epochs": 8}),
     Point("synth", {"epsilon": 3.0, "steps": 10}),
+    Point("ars", {"variant": "published", "epsilon": 1.0, "parties": 3}, tag="published"),
+    Point("ars", {"variant": "hardened", "epsilon": 1.0, "parties": 3}, tag="hardened"),
 )
 
 

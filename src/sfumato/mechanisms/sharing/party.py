@@ -11,6 +11,7 @@ from torch import nn
 
 from sfumato.core.dataset import FloatArray
 from sfumato.mechanisms.device_secret import derived, keyed_normal, secret_bits
+from sfumato.mechanisms.sharing.published import digest_of
 from sfumato.nets.fgsm import against_decoder, towards_class
 from sfumato.nets.loop import as_tensor, forward_in_batches
 
@@ -59,7 +60,12 @@ class Party:
         return self.perturbed(x, np.tile(self.mask(secret, h, defence.masked), (len(x), 1)), defence)
 
     def hardened(self, x: FloatArray, secret: bytes, epsilon: float) -> FloatArray:
-        """Latents that serve the tasks alone, with random noise of ε standard deviations that nothing can undo."""
+        """Latents that serve the tasks alone, with random noise of ε standard deviations that nothing can undo.
+
+        The noise follows from secret, record, encoder and ε. Were it the same under another encoder or ε, two releases
+        would be two equations for latent and noise.
+        """
         z = self.latents(x)
-        noise = keyed_normal(x, derived(secret, "noise"), z.shape[1])
+        encoder = digest_of({name: tensor.numpy() for name, tensor in self.encoder.state_dict().items()})
+        noise = keyed_normal(x, derived(secret, "noise", encoder, float(epsilon)), z.shape[1])
         return np.asarray(z + np.float32(epsilon) * noise, dtype=np.float32)

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
 
 from sfumato.core.errors import DataError
 from sfumato.core.schema import Schema
@@ -29,16 +31,14 @@ class Published:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of everything: a party shares under one encoder only, and says which."""
-        hasher = hashlib.sha256(json.dumps([self.params, self.schema], sort_keys=True).encode())
-        for name in sorted(self.tensors):
-            array = np.ascontiguousarray(self.tensors[name])
-            hasher.update(repr((name, array.dtype.str, array.shape)).encode())
-            hasher.update(array.tobytes())
-        return hasher.hexdigest()
+        return digest_of(self.tensors, json.dumps([self.params, self.schema], sort_keys=True))
 
     def check(self, schema: Schema, name: str) -> None:
         """Raise ``DataError`` unless records of ``schema`` mean the same to this encoder as the initiator's."""
-        theirs = Schema.from_json(self.schema)
+        try:
+            theirs = Schema.from_json(self.schema)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise DataError("the published encoder's schema cannot be read: ask for the encoder again.") from None
         for what, a, b in (
             ("kind", theirs.kind, schema.kind),
             ("shape", theirs.shape, schema.shape),
@@ -52,6 +52,36 @@ class Published:
                     f"{name}: the {what} differ from the initiator's ({_short(b)}, there {_short(a)}): representations "
                     "of different data cannot be pooled. Give every party the same declared schema (--domain)."
                 )
+
+    def weights(self, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The weights for an encoder whose state is ``own``; ``DataError`` unless they are its names, shapes and kinds.
+
+        Nothing is copied before the sizes agree.
+        """
+        wrong = sorted(set(own) ^ set(self.tensors)) or [
+            name for name, tensor in own.items() if not _same_kind(self.tensors[name], tensor)
+        ]
+        if wrong:
+            raise DataError(f"the published encoder does not fit its own description ({_short(wrong[0])}).")
+        weights = {name: torch.from_numpy(np.array(array)) for name, array in self.tensors.items()}
+        broken = [name for name, tensor in weights.items() if not torch.isfinite(tensor).all()]
+        if broken:
+            raise DataError(f"the published encoder holds NaN or infinite weights ({broken[0]}): ask for it again.")
+        return weights
+
+
+def _same_kind(array: object, tensor: Tensor) -> bool:
+    return isinstance(array, np.ndarray) and array.shape == tuple(tensor.shape) and array.dtype == tensor.numpy().dtype
+
+
+def digest_of(tensors: Tensors, *more: str) -> str:
+    """SHA-256 of some texts and of named arrays: their names, kinds, shapes and numbers."""
+    hasher = hashlib.sha256("".join(more).encode())
+    for name in sorted(tensors):
+        array = np.ascontiguousarray(tensors[name])
+        hasher.update(repr((name, array.dtype.str, array.shape)).encode())
+        hasher.update(array.tobytes())
+    return hasher.hexdigest()
 
 
 def public_schema(schema: Schema) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from flwr.app import Message, RecordDict
 from hall import meet
@@ -12,6 +13,7 @@ from sfumato.core.errors import UsageError
 from sfumato.core.runs import read_json
 from sfumato.parties.counting import wire_bytes
 from sfumato.parties.fed import first_arrays
+from sfumato.parties.folder import SIMULATED
 from sfumato.parties.results import FedResult
 from sfumato.parties.terms import Terms
 
@@ -41,6 +43,18 @@ def test_dp_fedavg_adds_noise_and_says_what_it_spent(trio: list[Path], tmp_path:
     assert result.strategy == "dp-fedavg" and result.epsilon is not None and result.epsilon > 1
     weak = averaged(trio, tmp_path / "weak", rounds=2, noise=0.5, clip=0.5)
     assert weak.epsilon is not None and weak.epsilon > result.epsilon
+
+
+def test_noise_of_a_deployment_follows_from_no_seed(
+    trio: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds: list[int] = []
+    monkeypatch.setattr(np.random, "seed", seeds.append)
+    averaged(trio, tmp_path / "deployed", rounds=1, noise=1.0, clip=0.5)
+    assert not seeds
+    monkeypatch.setenv(SIMULATED, str(tmp_path))
+    averaged(trio, tmp_path / "simulated", rounds=1, noise=1.0, clip=0.5)
+    assert len(seeds) == 1
 
 
 def test_noise_without_a_clipping_norm_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,26 @@ def test_the_digest_of_the_ids_depends_on_the_run(duo: list[Path], tmp_path: Pat
         serve(hall, terms, run)
         found |= {m.content["hello"]["ids"] for m in hall.seen if "hello" in m.content}
     assert len(found) == 2
+
+
+def test_terms_that_change_after_the_hello_are_refused(duo: list[Path], tmp_path: Path) -> None:
+    with (duo[1] / "party.toml").open("a") as file:
+        file.write("least_epsilon = 0.5\n")
+    hall = meet(duo, tmp_path, mode="vertical")
+    question = next(m for m in hall.seen if m.metadata.message_type == "query.share" and m.metadata.dst_node_id == 2)
+    question.content["terms"]["params"] = json.dumps({**SMALL, "epsilon": 0.0})
+    assert dict(hall.app(question, hall.nodes[2]).content["refused"])["why"] == "terms"
+
+
+def test_labels_go_to_runs_that_the_party_takes_part_in_only(duo: list[Path], tmp_path: Path) -> None:
+    hall = meet(duo, tmp_path, mode="vertical")
+    question = next(m for m in hall.seen if m.metadata.message_type == "query.labels")
+    with (duo[0] / "party.toml").open("r+") as file:
+        text = file.read().replace('"vertical", ', "")
+        file.seek(0)
+        file.write(text)
+        file.truncate()
+    assert dict(hall.app(question, hall.nodes[1]).content["refused"])["why"] == "terms"
 
 
 def test_a_vertical_run_without_labels_is_an_error(duo: list[Path], tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ from hall import RUN, SMALL, Hall, meet, outcome
 
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.runs import read_json, write_json
+from sfumato.mechanisms.sharing.published import Published
+from sfumato.parties.checks import check_encoder
 from sfumato.parties.counting import wire_bytes
 from sfumato.parties.folder import open_party
 from sfumato.parties.splitting import split_parties
@@ -35,9 +39,33 @@ def kinds(hall: Hall) -> list[str]:
     return [message.metadata.message_type for message in hall.seen]
 
 
-def test_every_party_ends_with_the_same_set_and_a_classifier(trio: list[Path], tmp_path: Path) -> None:
-    meet(trio, tmp_path)
-    result = outcome(tmp_path)
+class Held:
+    """A run that went well, for several tests to look at; nobody changes it."""
+
+    def __init__(self, folders: list[Path], out: Path) -> None:
+        self.out, self.hall = out, meet(folders, out)
+        self.result = outcome(out)
+
+    def question(self, kind: str, node: int) -> Message:
+        """A copy of what a node was asked."""
+        asked = [m for m in self.hall.seen if m.metadata.message_type == f"query.{kind}"]
+        return deepcopy(next(m for m in asked if m.metadata.dst_node_id == node))
+
+    def answer(self, question: Message, node: int, out: Path) -> Message:
+        """What the node says to that, with a copy of its folder below ``out``."""
+        context = deepcopy(self.hall.nodes[node])
+        own = Path(str(context.node_config["out"]))
+        context.node_config["out"] = str(shutil.copytree(own, out / own.name))
+        return self.hall.app(question, context)
+
+
+@pytest.fixture(scope="module")
+def held(trio: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Held:
+    return Held(trio, tmp_path_factory.mktemp("held"))
+
+
+def test_every_party_ends_with_the_same_set_and_a_classifier(held: Held) -> None:
+    result, tmp_path = held.result, held.out
     assert result.shared == ("party-0", "party-1", "party-2")
     assert all(party.accuracy is not None and party.rows == 120 for party in result.parties)
     tables = [got(tmp_path, name) for name in result.shared]
@@ -48,8 +76,8 @@ def test_every_party_ends_with_the_same_set_and_a_classifier(trio: list[Path], t
     assert read_json(tmp_path / "server" / "status.json") == {"state": "done"}
 
 
-def test_only_representations_labels_encoder_digests_and_metrics_cross(trio: list[Path], tmp_path: Path) -> None:
-    hall = meet(trio, tmp_path)
+def test_only_representations_labels_encoder_digests_and_metrics_cross(held: Held) -> None:
+    hall = held.hall
     allowed = {
         "query.hello": {"terms", "hello"},
         "query.publish": {"terms", "encoder", "about"},
@@ -126,10 +154,10 @@ def test_a_bad_party_is_reported_and_the_rest_go_on(
     assert not (tmp_path / "party-2" / str(RUN) / "shared.parquet").exists()
 
 
-def test_a_party_can_protect_later_records_in_the_same_way(trio: list[Path], tmp_path: Path) -> None:
+def test_a_party_can_protect_later_records_in_the_same_way(held: Held, trio: list[Path]) -> None:
     from sfumato.mechanisms import load_mechanism
 
-    meet(trio, tmp_path)
+    tmp_path = held.out
     party = open_party({"data": str(trio[1])}, RUN)
     pipeline = load_mechanism(tmp_path / "party-1" / str(RUN) / "mechanism")
     again = pipeline.release(party.records("train"), seed=party.seed_for("release")).payload
@@ -137,11 +165,11 @@ def test_a_party_can_protect_later_records_in_the_same_way(trio: list[Path], tmp
     assert np.array_equal(again, np.stack([table.column(f"z{i}").to_numpy() for i in range(8)], axis=1))
 
 
-def test_the_initiator_refuses_another_encoder_than_its_own(trio: list[Path], tmp_path: Path) -> None:
-    hall = meet(trio, tmp_path)
-    theirs = next(m for m in hall.seen if m.metadata.message_type == "query.share" and "encoder" not in m.content)
-    theirs.content["terms"]["encoder"] = "b" * 64
-    assert dict(hall.app(theirs, hall.nodes[1]).content["refused"])["why"] == "terms"
+def test_the_initiator_refuses_another_encoder_than_its_own(held: Held, tmp_path: Path) -> None:
+    question = held.question("share", 1)
+    assert "encoder" not in question.content
+    question.content["terms"]["encoder"] = "b" * 64
+    assert dict(held.answer(question, 1, tmp_path).content["refused"])["why"] == "terms"
 
 
 def test_a_party_that_says_nothing_at_the_end_stays_in_the_set(trio: list[Path], tmp_path: Path) -> None:
@@ -218,13 +246,64 @@ def test_an_encoder_from_another_initiator_is_refused_before_sharing(trio: list[
     assert not [m for m in hall.seen if m.metadata.src_node_id == 3 and "shared" in m.content]
 
 
-def test_a_tampered_encoder_is_refused_by_every_party(trio: list[Path], tmp_path: Path) -> None:
-    hall = meet(trio, tmp_path)
-    question = next(m for m in hall.seen if m.metadata.message_type == "query.share" and "encoder" in m.content)
+def test_a_tampered_encoder_is_refused(held: Held, tmp_path: Path) -> None:
+    question = held.question("share", 2)
     name = next(iter(question.content["encoder"]))
     question.content["encoder"][name] = Array(question.content["encoder"][name].numpy() + 1)
-    reply = hall.app(question, hall.nodes[2])
+    reply = held.answer(question, 2, tmp_path)
     assert dict(reply.content["refused"]) == {"why": "terms", "name": "party-1"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("wire", "float64"),
+        ("names", '["party-0", "party-1", "../party-2"]'),
+        ("names", '["party-0", "party-1", "party-0"]'),
+        ("names", '{"party-0": 1}'),
+        ("names", '["party-0", "party-1"]'),
+    ],
+    ids=["wire", "path", "twice", "no list", "too few"],
+)
+def test_a_party_checks_what_the_server_sends_at_the_end(held: Held, key: str, value: str, tmp_path: Path) -> None:
+    question = held.question("learn", 2)
+    question.content["terms"][key] = value
+    assert dict(held.answer(question, 2, tmp_path).content["refused"])["why"] == "terms"
+
+
+def test_a_party_does_not_let_its_noise_be_drawn_anew(held: Held, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="keyed"):
+        Terms(out="x", params={"keyed": False})
+    question = held.question("share", 2)
+    encoder = check_encoder({name: question.content[name] for name in ("encoder", "about")})
+    forged = Published({**encoder.params, "keyed": False}, encoder.schema, encoder.tensors)
+    question.content["about"]["params"] = json.dumps(dict(forged.params))
+    question.content["about"]["digest"] = question.content["terms"]["encoder"] = forged.digest
+    assert dict(held.answer(question, 2, tmp_path).content["refused"])["why"] == "terms"
+    (told,) = tmp_path.glob("*/*/refused.txt")
+    assert "keyed=false" in told.read_text()
+
+
+def test_a_party_that_lies_about_its_records_is_found_at_the_door(trio: list[Path], tmp_path: Path) -> None:
+    for place, (key, value) in enumerate((("size", 10**12), ("labels", '{"digit": ["0", "1"]}'))):
+
+        def lie(reply: Message, key: str = key, value: Any = value) -> Message:
+            reply.content["hello"][key] = value
+            return reply
+
+        with pytest.raises(DataError, match=r"different schemas \(unlike the others: party-0\)"):
+            meet(trio, tmp_path / str(place), {(1, "hello"): lie}, mode="fedavg", params={}, rounds=1)
+
+
+def test_what_goes_wrong_before_a_folder_is_open_stays_here_too(
+    held: Held, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise OSError("/home/clinic/ward-7 cannot be read")
+
+    monkeypatch.setattr("sfumato.parties.client.open_party", broken)
+    reply = held.answer(held.question("hello", 2), 2, tmp_path)
+    assert not reply.has_error() and dict(reply.content["refused"]) == {"why": "settings", "name": "nameless"}
 
 
 def test_a_failure_says_nothing_of_the_records(trio: list[Path], tmp_path: Path) -> None:
@@ -267,9 +346,8 @@ def test_fewer_bits_take_fewer_bytes_and_all_still_have_the_same_set(trio: list[
     assert encoders[1] == encoders[2] == encoders[3] < 0.53 * encoders[0]
 
 
-def test_counted_bytes_are_those_of_the_messages(trio: list[Path], tmp_path: Path) -> None:
-    hall = meet(trio, tmp_path)
-    result = outcome(tmp_path)
+def test_counted_bytes_are_those_of_the_messages(held: Held) -> None:
+    hall, result = held.hall, held.result
     up = [m for m in hall.seen if m.metadata.reply_to_message_id]
     assert result.bytes_up == sum(map(wire_bytes, up))
     assert result.bytes_up == sum(party.bytes_up for party in result.parties)
@@ -299,8 +377,8 @@ def test_a_node_without_a_folder_does_not_read_where_the_server_points(tmp_path:
 
 
 def test_each_party_hides_its_own_label_with_a_filter_of_its_own(tmp_path: Path) -> None:
-    folders = split_parties("digits", tmp_path / "p", parties=2, utility=["odd"], private=["ge5"], limit=600)
-    params = {"latent": 4, "epochs": 1, "steps": 50, "budget": 50.0}
+    folders = split_parties("digits", tmp_path / "p", parties=2, utility=["odd"], private=["ge5"], limit=300)
+    params = {"latent": 4, "epochs": 1, "steps": 20, "budget": 50.0}
     hall = meet(folders, tmp_path, mode="filter", params=params)
     result = outcome(tmp_path)
     assert result.shared == ("party-0", "party-1")
@@ -312,9 +390,9 @@ def test_each_party_hides_its_own_label_with_a_filter_of_its_own(tmp_path: Path)
 
 
 def test_a_filter_that_has_nothing_to_hide_is_refused_by_its_party(trio: list[Path], tmp_path: Path) -> None:
-    folders = split_parties("digits", tmp_path / "p", parties=3, utility=["odd"], private=["ge5"], limit=900)
+    folders = split_parties("digits", tmp_path / "p", parties=3, utility=["odd"], private=["ge5"], limit=450)
     schema = read_json(folders[2] / "schema.json")
     write_json(folders[2] / "schema.json", {**schema, "private": {}})
-    meet(folders, tmp_path, mode="filter", params={"latent": 4, "epochs": 1, "steps": 50, "budget": 50.0})
+    meet(folders, tmp_path, mode="filter", params={"latent": 4, "epochs": 1, "steps": 20, "budget": 50.0})
     assert outcome(tmp_path).shared == ("party-0", "party-1")
     assert "its records cannot be used" in outcome(tmp_path).parties[2].reason

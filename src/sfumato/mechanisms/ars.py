@@ -80,7 +80,7 @@ class ARS(Mechanism):
         n: int = 10,
         masked: bool = True,
         keyed: bool = True,
-        strength: float = 1.0,
+        strength: float = 0.1,
         parties: int = 1,
         split: Split = "rows",
         rate: float = 4e-3,

@@ -63,7 +63,7 @@ class Published:
         ]
         if wrong:
             raise DataError(f"the published encoder does not fit its own description ({_short(wrong[0])}).")
-        weights = {name: torch.from_numpy(np.array(array)) for name, array in self.tensors.items()}
+        weights = {name: torch.from_numpy(np.array(self.tensors[name])).reshape(own[name].shape) for name in own}
         broken = [name for name, tensor in weights.items() if not torch.isfinite(tensor).all()]
         if broken:
             raise DataError(f"the published encoder holds NaN or infinite weights ({broken[0]}): ask for it again.")
@@ -71,7 +71,9 @@ class Published:
 
 
 def _same_kind(array: object, tensor: Tensor) -> bool:
-    return isinstance(array, np.ndarray) and array.shape == tuple(tensor.shape) and array.dtype == tensor.numpy().dtype
+    if not isinstance(array, np.ndarray) or array.dtype != tensor.numpy().dtype:
+        return False
+    return (array.shape or (1,)) == (tuple(tensor.shape) or (1,))  # on the wire a single number is a list of one
 
 
 def digest_of(tensors: Tensors, *more: str) -> str:

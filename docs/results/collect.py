@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-PAPERS = ("ran", "filter", "phase", "synth")
+PAPERS = ("ran", "filter", "phase", "synth", "ars")
 VERDICT = {True: "yes", False: "**no**", None: ""}
 
 

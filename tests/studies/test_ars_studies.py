@@ -8,7 +8,7 @@ import pytest
 
 from sfumato.parties import FedResult, ShareResult
 from sfumato.parties.results import Round
-from sfumato.studies import ars, ars_bytes
+from sfumato.studies import ars, ars_bytes, ars_columns
 from sfumato.studies.ars_masks import binomial_tail
 
 
@@ -73,7 +73,7 @@ def test_f1_follows_from_accuracy_balanced_accuracy_and_share() -> None:
         score("fresh classifier", "accuracy", 0.85, baseline=0.75),
         score("fresh classifier", "balanced-accuracy", (70 / 75 + 15 / 25) / 2, baseline=0.5),
     ]
-    assert ars._f1(utility) == pytest.approx(2 * 70 / (2 * 70 + 10 + 5))
+    assert ars_columns._f1(utility) == pytest.approx(2 * 70 / (2 * 70 + 10 + 5))
 
 
 def test_chance_of_a_lucky_mask_is_what_the_paper_says() -> None:

@@ -11,7 +11,19 @@ from sfumato.core.errors import unknown
 from sfumato.core.runs import write_json
 from sfumato.mechanisms.base import Progress, no_progress
 from sfumato.report import build_report
-from sfumato.studies import ars, ars_bytes, ars_masks, filter, phase, ran, synth, synth_flaw, synth_peers
+from sfumato.studies import (
+    ars,
+    ars_bytes,
+    ars_columns,
+    ars_labels,
+    ars_masks,
+    filter,
+    phase,
+    ran,
+    synth,
+    synth_flaw,
+    synth_peers,
+)
 from sfumato.studies.base import Measurement, Part, Scale, Study
 from sfumato.workflow import compare, compare_users
 
@@ -25,6 +37,8 @@ _STUDIES: dict[str, Study | Measurement] = {
         synth_peers.STUDY,
         synth_flaw.STUDY,
         *ars.STUDIES,
+        *ars_columns.STUDIES,
+        *ars_labels.STUDIES,
         ars_masks.STUDY,
         ars_bytes.STUDY,
     )

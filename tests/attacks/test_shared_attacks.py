@@ -30,7 +30,7 @@ every = pytest.mark.parametrize("attack", DECODERS, ids=lambda attack: attack.na
 @pytest.fixture(scope="module")
 def scene(parity: Splits) -> _Scene:
     plain = Splits(*(replace(part, private={}, schema=replace(part.schema, private={})) for part in parts(parity)))
-    mechanism = ARS(variant="published", epsilon=1.0, epochs=8, keyed=False).fit(plain.owner)
+    mechanism = ARS(variant="published", epsilon=1.0, n=4, latent=32, epochs=8, keyed=False).fit(plain.owner)
     return _Scene(mechanism, plain, Effort(candidates=50, repeats=2), seed=0)
 
 

@@ -97,8 +97,12 @@ def certificates(folder: Path) -> tuple[Path, Path, Path]:
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "trial authority")])
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     names = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
-    ca = _signed(issuer, authority.public_key(), issuer, authority, x509.BasicConstraints(ca=True, path_length=None))
-    own = _signed(subject, server.public_key(), issuer, authority, names)
+    may = dict.fromkeys(("digital_signature", "content_commitment", "key_encipherment", "data_encipherment"), False)
+    may |= {"key_agreement": False, "encipher_only": False, "decipher_only": False}
+    root = x509.BasicConstraints(ca=True, path_length=None), x509.KeyUsage(key_cert_sign=True, crl_sign=True, **may)
+    by = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key())
+    ca = _signed(issuer, authority.public_key(), issuer, authority, *root)
+    own = _signed(subject, server.public_key(), issuer, authority, names, by)
     plain = serialization.NoEncryption()
     files = {
         "ca.crt": ca.public_bytes(serialization.Encoding.PEM),
@@ -115,10 +119,11 @@ def _signed(
     key: ec.EllipticCurvePublicKey,
     issuer: x509.Name,
     by: ec.EllipticCurvePrivateKey,
-    extension: x509.ExtensionType,
+    *extensions: x509.ExtensionType,
 ) -> x509.Certificate:
     now = datetime.now(UTC)
     builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key)
     builder = builder.serial_number(x509.random_serial_number()).not_valid_before(now - timedelta(hours=1))
-    critical = isinstance(extension, x509.BasicConstraints)
-    return builder.not_valid_after(now + timedelta(days=1)).add_extension(extension, critical).sign(by, hashes.SHA256())
+    for one in (x509.SubjectKeyIdentifier.from_public_key(key), *extensions):
+        builder = builder.add_extension(one, critical=isinstance(one, x509.BasicConstraints | x509.KeyUsage))
+    return builder.not_valid_after(now + timedelta(days=1)).sign(by, hashes.SHA256())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
 import pytest
-from flwr.app import Array, ArrayRecord, ConfigRecord, Message
+from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from hall import RUN, SMALL, Hall, meet, outcome
 
 from sfumato.core.errors import DataError, UsageError
@@ -49,14 +48,18 @@ class Held:
     def question(self, kind: str, node: int) -> Message:
         """A copy of what a node was asked."""
         asked = [m for m in self.hall.seen if m.metadata.message_type == f"query.{kind}"]
-        return deepcopy(next(m for m in asked if m.metadata.dst_node_id == node))
+        content = next(m.content for m in asked if m.metadata.dst_node_id == node)
+        own = RecordDict({name: type(record)(dict(record)) for name, record in content.items()})
+        question = Message(own, node, f"query.{kind}")
+        question.metadata.__dict__["_message_id"] = "again"
+        return question
 
     def answer(self, question: Message, node: int, out: Path) -> Message:
         """What the node says to that, with a copy of its folder below ``out``."""
-        context = deepcopy(self.hall.nodes[node])
-        own = Path(str(context.node_config["out"]))
-        context.node_config["out"] = str(shutil.copytree(own, out / own.name))
-        return self.hall.app(question, context)
+        node_config = self.hall.nodes[node].node_config
+        own = Path(str(node_config["out"]))
+        there = {**node_config, "out": str(shutil.copytree(own, out / own.name))}
+        return self.hall.app(question, Context(RUN, node, there, RecordDict(), {}))
 
 
 @pytest.fixture(scope="module")
@@ -376,23 +379,22 @@ def test_a_node_without_a_folder_does_not_read_where_the_server_points(tmp_path:
         open_party({"partition-id": 0}, RUN)
 
 
-def test_each_party_hides_its_own_label_with_a_filter_of_its_own(tmp_path: Path) -> None:
-    folders = split_parties("digits", tmp_path / "p", parties=2, utility=["odd"], private=["ge5"], limit=300)
-    params = {"latent": 4, "epochs": 1, "steps": 20, "budget": 50.0}
-    hall = meet(folders, tmp_path, mode="filter", params=params)
+def test_each_party_hides_its_own_label_with_a_filter_and_one_with_nothing_to_hide_refuses(tmp_path: Path) -> None:
+    folders = split_parties("digits", tmp_path / "p", parties=3, utility=["odd"], private=["ge5"], limit=450)
+    schema = read_json(folders[2] / "schema.json")
+    write_json(folders[2] / "schema.json", {**schema, "private": {}})
+    hall = meet(folders, tmp_path, mode="filter", params={"latent": 4, "epochs": 1, "steps": 50, "budget": 50.0})
     result = outcome(tmp_path)
     assert result.shared == ("party-0", "party-1")
+    assert "its records cannot be used" in result.parties[2].reason
     assert got(tmp_path, "party-1").column_names == ["z0", "z1", "z2", "z3", "odd", "party"]
     assert read_json(tmp_path / "party-0" / str(RUN) / "card.json")["mechanism"] == "filter"
     assert all("ge5" not in str(dict(m.content)) for m in hall.seen)
     encoder = next(m.content["encoder"] for m in hall.seen if "encoder" in m.content)
     assert encoder and not [name for name in encoder if "filter" in name]
-
-
-def test_a_filter_that_has_nothing_to_hide_is_refused_by_its_party(trio: list[Path], tmp_path: Path) -> None:
-    folders = split_parties("digits", tmp_path / "p", parties=3, utility=["odd"], private=["ge5"], limit=450)
-    schema = read_json(folders[2] / "schema.json")
-    write_json(folders[2] / "schema.json", {**schema, "private": {}})
-    meet(folders, tmp_path, mode="filter", params={"latent": 4, "epochs": 1, "steps": 20, "budget": 50.0})
-    assert outcome(tmp_path).shared == ("party-0", "party-1")
-    assert "its records cannot be used" in outcome(tmp_path).parties[2].reason
+    question = next(m for m in hall.seen if m.metadata.message_type == "query.share" and m.metadata.dst_node_id == 2)
+    encoder = check_encoder({name: question.content[name] for name in ("encoder", "about")})
+    forged = Published({**encoder.params, "output": "data"}, encoder.schema, encoder.tensors)
+    question.content["about"]["params"] = json.dumps(dict(forged.params))
+    question.content["about"]["digest"] = question.content["terms"]["encoder"] = forged.digest
+    assert dict(hall.app(question, hall.nodes[2]).content["refused"])["why"] == "data"

@@ -46,10 +46,11 @@ def test_the_app_is_what_flower_asks_for(here: Path, monkeypatch: pytest.MonkeyP
     project = tomllib.loads((here / "laid" / "pyproject.toml").read_text())["tool"]["flwr"]["app"]
     terms = Terms.from_run_config(project["config"])
     assert (terms.parties, dict(terms.params), terms.out) == (4, {"epsilon": 0.5}, str(here / "result"))
+    code = ""
     for side in ("serverapp", "clientapp"):
         module, _, name = project["components"][side].partition(":")
-        code = f"import {module} as m; assert type(m.{name}).__name__.lower() == '{side}'"
-        assert subprocess.run([sys.executable, "-c", code], cwd=here / "laid", check=False).returncode == 0
+        code += f"import {module} as m; assert type(m.{name}).__name__.lower() == '{side}'\n"
+    assert subprocess.run([sys.executable, "-c", code], cwd=here / "laid", check=False).returncode == 0
 
 
 def test_terms_survive_the_run_configuration() -> None:

@@ -30,6 +30,9 @@ class SubstituteDecoder(ReconstructionAttack):
     one would not. A held-out tenth judges the epochs, the best one counts, and the mean record if that is better.
     """
 
+    fresh: ClassVar[bool] = True
+    """Whether pairs that are made again are other pairs."""
+
     def __init__(
         self, *, epochs: int = 24, batch: int = 128, rate: float = 4e-3, width: int = 2, steps: int = 2000
     ) -> None:
@@ -54,7 +57,7 @@ class SubstituteDecoder(ReconstructionAttack):
         return forward_in_batches(network, as_tensor(payload)).numpy()
 
     def train(self, knowledge: Knowledge) -> torch.nn.Module:
-        """The decoder; a dozen times the pairs are made anew."""
+        """The decoder; a dozen times the pairs are made anew, if they are others then."""
         seed = derive_seed(knowledge.seed, self.name)
         val, fit = held_out(knowledge.auxiliary, seed)
         target = as_tensor(fit.x)
@@ -66,7 +69,7 @@ class SubstituteDecoder(ReconstructionAttack):
             return as_tensor(self.inputs(fit, knowledge, derive_seed(seed, "pairs", calls))), target
 
         passes = max(self.epochs, self.steps // (len(fit) // self.batch + 1))
-        draw = drawn(pairs, every=max(1, passes // _RENEWED))
+        draw = drawn(pairs, every=max(1, passes // _RENEWED) if self.fresh else 0)
         held = as_tensor(self.inputs(val, knowledge, derive_seed(seed, "held"))), as_tensor(val.x)
         torch.manual_seed(seed)
         return fit_decoder(
@@ -88,6 +91,7 @@ class CleanDecoder(SubstituteDecoder):
     """SDec of Eq. 8, trained on clean latents: the attacker that the noise was made against."""
 
     name = "sdec"
+    fresh = False
 
     def obstacle(self, knowledge: Knowledge) -> str | None:
         return "needs the published encoder" if knowledge.encoder is None else participant_missing(knowledge)
@@ -101,6 +105,7 @@ class OwnMask(SubstituteDecoder):
     """SDec′ of Eq. 11: data enhancement with noise of the attacker's own, under its own mask. The paper's attacker."""
 
     name = "sdec-own-mask"
+    fresh = False
 
     def obstacle(self, knowledge: Knowledge) -> str | None:
         return participant_missing(knowledge)
@@ -114,6 +119,7 @@ class AnyMask(OwnMask):
     """SDec′ trained over random masks, a fresh one for every record and epoch: it need not know the victim's."""
 
     name = "sdec-any-mask"
+    fresh = True
 
     def inputs(self, data: Dataset, knowledge: Knowledge, seed: int) -> FloatArray:
         return shared(data, random_masks(len(data), width(knowledge), seed), knowledge)

@@ -309,7 +309,6 @@ class ARS(Mechanism):
         *,
         lam: str | Sequence[float] = "",
         seed: int = 0,
-        run: RunFolder | None = None,
         progress: Progress = no_progress,
     ) -> Self:
         """A further party: the published encoder, and a substitute decoder and attribute networks of its own."""
@@ -322,7 +321,7 @@ class ARS(Mechanism):
         encoder = party._encoders[0]
         encoder.load_state_dict(published.weights(encoder.state_dict()))
         if party.variant == "published":
-            party._train(party._protecting_stages(data), run, progress)
+            party._train(party._protecting_stages(data), None, progress)
         party._settle()
         return party
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +21,7 @@ def error_gradient(decoder: nn.Module, rows: int) -> InputGradient:
     layers = list(decoder) if isinstance(decoder, nn.Sequential) else []
     while layers and isinstance(layers[-1], nn.Unflatten):  # the error does not care for the shape
         layers.pop()
-    if layers and all(_follows(a, b) for a, b in pairwise([None, *layers])):
+    if layers and all(_follows(a, b) for a, b in zip([None, *layers], layers, strict=False)):
         return _Chain(layers, rows)
     return lambda z, x: _by_autograd(decoder, z, x)
 

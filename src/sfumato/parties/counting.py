@@ -96,4 +96,5 @@ class CountingGrid(Grid):
         if self._record is not None:
             self._record.mkdir(parents=True, exist_ok=True)
             place = len(list(self._record.iterdir()))
-            (self._record / f"{place:04d}-{direction}-{kind}-{node}.bin").write_bytes(b"".join(pieces))
+            said = kind.replace("/", "_")  # by the party, in an answer
+            (self._record / f"{place:04d}-{direction}-{said}-{node}.bin").write_bytes(b"".join(pieces))

@@ -136,7 +136,7 @@ def _claims(results: Results) -> list[Row]:
         return _of(result, PAPERS_ATTACKER) or 0.0
 
     published = [r for r in results if is_variant(r, "published")]
-    served = [r for r in published if (_clean_accuracy(r) or accuracy(r))["value"] >= ENOUGH]
+    served = [r for r in published if accuracy(r)["value"] >= ENOUGH]
     if served:
         best = max(served, key=papers)
         rows.append(_ratio(f"{best['point']}: the paper's attacker, × no defence", papers(best), floor, THREE_TIMES))

@@ -21,7 +21,7 @@ from sfumato.parties import ShareResult, lay_app, simulate, split_parties
 from sfumato.parties.folder import open_party
 
 SMALL = {"epochs": 1, "latent": 8, "variant": "published"}
-PHASE_SECONDS = 40.0
+PHASE_SECONDS = 180.0
 
 
 def wait_until(there: Callable[[], bool], seconds: float) -> None:
@@ -89,7 +89,7 @@ def test_a_deployment_survives_a_killed_party_and_gives_what_the_simulation_give
             deployment.kill("party-2")
             wait_until(lambda: all(any(one.glob("shared/*/joined.json")) for one in folders[:2]), PHASE_SECONDS)
             simulated = simulate("digits", out=tmp_path / "simulated", **cut, **asked)  # while the server waits
-            assert "still there" not in stranger(tmp_path / "home", deployment, 20)
+            assert "still there" not in stranger(tmp_path / "home", deployment, 180)
             assert run.wait(240) == 0
         finally:
             run.kill()
@@ -108,7 +108,7 @@ def test_a_deployment_survives_a_killed_party_and_gives_what_the_simulation_give
         assert all(np.array_equal(mine[name], theirs[name]) for name in mine)
     assert not list(folders[2].glob("shared/*/shared.parquet"))
     inspect(record, folders, result)
-    wait_until(lambda: not left_over(str(tmp_path)), 20)
+    wait_until(lambda: not left_over(str(tmp_path)), 60)
 
 
 def inspect(record: Path, folders: list[Path], result: ShareResult) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import replace
 from typing import ClassVar
 
@@ -43,9 +44,9 @@ class SubstituteDecoder(ReconstructionAttack):
         self.steps = steps
         self._trained: Memo[torch.nn.Module] = Memo()
 
+    @abstractmethod
     def inputs(self, data: Dataset, knowledge: Knowledge, seed: int) -> FloatArray:
         """What the decoder reads for the attacker's own records, (N, …)."""
-        raise NotImplementedError
 
     def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
         return self.decode(release.payload, knowledge)

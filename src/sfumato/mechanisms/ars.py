@@ -161,15 +161,15 @@ class ARS(Mechanism):
         torch.manual_seed(derive_seed(self.seed, self.name, "weights"))
         self.blocks_ = blocks_of(schema, self.parties if self.split == "columns" else 1)
         self._fronts: list[nn.Sequential] = []
-        self._sieves: list[nn.Sequential] = []
+        self._encoders: list[nn.Sequential] = []
         self._decoders: list[nn.Module] = []
         for block in self.blocks_:
             front, decoder = autoencoder(schema.kind, block.shape, self.latent)
             channels_last(front)
             self._fronts.append(front)
-            self._sieves.append(nn.Sequential(*(sieve(self.latent, self.width) if self.variant == "hardened" else ())))
+            after = sieve(self.latent, self.width) if self.variant == "hardened" else []
+            self._encoders.append(nn.Sequential(*front, *after))
             self._decoders.append(channels_last(decoder))
-        self._encoders = [nn.Sequential(*a, *b) for a, b in zip(self._fronts, self._sieves, strict=True)]
         self._adversaries: list[Adversaries] = []
         self._substitutes: list[nn.Module] = []
         self._networks: list[nn.ModuleDict] = []
@@ -271,10 +271,10 @@ class ARS(Mechanism):
     def _hardening_stage(self, data: Dataset, place: int) -> Stage:
         own, records = self._own(data, place)
         x = as_tensor(records)
-        front, rest = self._fronts[place], self._sieves[place]
+        encoder = self._encoders[place]
         tasks, attributes = ([as_tensor(codes) for codes in each.values()] for each in (own.utility, own.private))
         game = HardeningGame(
-            rest,
+            encoder,
             self._adversaries[place],
             epsilon=self.epsilon,
             weights=self.defence_.weights,
@@ -284,11 +284,10 @@ class ARS(Mechanism):
         )
 
         def begin() -> Play:
-            z = forward_in_batches(front, x)
-            return lambda rows: game.play(z[rows], x[rows], [y[rows] for y in tasks], [a[rows] for a in attributes])
+            return lambda rows: game.play(x[rows], [y[rows] for y in tasks], [a[rows] for a in attributes])
 
         def end() -> None:
-            standardise(rest, forward_in_batches(unstandardised(rest), forward_in_batches(front, x)))
+            standardise(encoder, forward_in_batches(unstandardised(encoder), x))
 
         return Stage(f"hardening-{place}", len(x), game.optimisers, begin, end)
 

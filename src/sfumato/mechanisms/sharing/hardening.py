@@ -1,8 +1,8 @@
 """The hardened encoder: keep what serves the tasks, drop the rest, and train against a decoder that already adapts.
 
 A perturbation that is a function of record and mask can be learnt and undone. What is lost, and noise that nobody can
-predict, stay lost. So the latent z of the autoencoder passes a sieve S before it leaves: ẑ = S(z) + ε·ξ, ξ standard
-normal, fresh for every record, S(z) standardised. S minimises
+predict, stay lost. So the autoencoder's encoder is followed by a sieve, and both together become S: ẑ = S(x) + ε·ξ, ξ
+standard normal, fresh for every record, S(x) standardised. S minimises
 
     Σ_t CE_t(C_t(ẑ), y_t) − s · [ λ₀ · ‖x − D(ẑ)‖² / Var(x) + Σ_k λ_k · min(1, CE_k(F_k(ẑ), a_k) / H_k) ],
 
@@ -30,7 +30,7 @@ ADAPTING = 2
 
 
 def sieve(latent: int, width: int) -> list[nn.Module]:
-    """S: (B, h) → (B, ``width``), standardised over the batch while it trains."""
+    """The end of S: (B, h) → (B, ``width``), standardised over the batch while it trains."""
     return [*relu_chain(latent, 2 * latent, width), nn.BatchNorm1d(width, affine=False)]
 
 
@@ -61,7 +61,7 @@ class HardeningGame:
 
     def __init__(
         self,
-        sieve: nn.Module,
+        encoder: nn.Module,
         others: Adversaries,
         *,
         epsilon: float,
@@ -70,16 +70,16 @@ class HardeningGame:
         variance: float,
         rate: float,
     ) -> None:
-        self.sieve, self.others = sieve, others
+        self.encoder, self.others = encoder, others
         self.epsilon, self.weights, self.strength, self.variance = epsilon, weights, strength, variance
         adversaries = [*others.decoder.parameters(), *others.attributes.parameters()]
         self.optimisers: Mapping[str, torch.optim.Adam] = {
-            "sieve": torch.optim.Adam([*sieve.parameters(), *others.tasks.parameters()], rate),
+            "encoder": torch.optim.Adam([*encoder.parameters(), *others.tasks.parameters()], rate),
             "adversaries": torch.optim.Adam(adversaries, rate),
         }
 
-    def play(self, z: Tensor, x: Tensor, tasks: Sequence[Tensor], attributes: Sequence[Tensor]) -> dict[str, float]:
-        clean = self.sieve(z)
+    def play(self, x: Tensor, tasks: Sequence[Tensor], attributes: Sequence[Tensor]) -> dict[str, float]:
+        clean = self.encoder(x)
         for _ in range(ADAPTING):
             noisy = self._noisy(clean.detach())
             error, entropies = self._adversaries(noisy, x, attributes)
@@ -93,7 +93,7 @@ class HardeningGame:
         hidden = lam_0 * error / self.variance
         for lam_k, entropy, F_k in zip(rest, entropies, self.others.attributes, strict=True):
             hidden = hidden + lam_k * (entropy / math.log(_classes(F_k))).clamp_max(1.0)
-        take_step(self.optimisers["sieve"], served - self.strength * hidden)
+        take_step(self.optimisers["encoder"], served - self.strength * hidden)
         return {"task": served.item(), "error": error.item(), "hidden": hidden.item()}
 
     def _noisy(self, clean: Tensor) -> Tensor:

@@ -35,6 +35,18 @@ def test_boosted_trees_read_a_table() -> None:
     assert (predict(x[300:]).argmax(axis=1) == y[300:]).mean() > 0.85
 
 
+def test_a_pixel_that_is_dark_in_all_drawn_pictures_does_not_outweigh_the_others() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    x = np.zeros((400, 1, 8, 8), dtype=np.float32)
+    x[:, 0, :4] = 0.5 * y[:, None, None] + 0.3 * rng.random((400, 4, 8))
+    x[:, 0, 7] = 1e-4 * y[:, None] * rng.random((400, 8))  # next to nothing, and it follows the class
+    lit = x.copy()
+    lit[:, 0, 7] = 0.5 * (1 - y[:, None])  # a real corner may be lit
+    predict = fit_student("logistic", x, y, 2, epochs=1, width=4, seed=0)
+    assert (predict(lit).argmax(axis=1) == y).mean() > 0.99
+
+
 def test_a_student_knows_of_classes_that_it_never_saw(parity: Splits) -> None:
     x, odd = parity.owner.x[:60], np.ones(60, dtype=np.int64)
     for name in ("logistic", "mlp"):

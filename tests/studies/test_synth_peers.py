@@ -142,6 +142,12 @@ def test_the_study_compares_those_that_finish_and_names_those_that_do_not(tmp_pa
     assert len(said) == 8 and "cells" in said[3]
 
 
+def test_a_peer_that_fails_is_not_tried_with_a_larger_budget(tmp_path: Path, envs: Path) -> None:
+    effort = Effort((1.0, 2.0), ("aim",), 60.0, 1)
+    compared(people(), people(seed=1), effort, seed=0, out=tmp_path / "study", say=lambda _: None)
+    assert (tmp_path / "study" / "aim-1.json").exists() and not (tmp_path / "study" / "aim-2.json").exists()
+
+
 def test_every_scale_names_peers_that_exist() -> None:
     for effort in synth_peers.EFFORTS.values():
         assert set(effort.peers) <= set(PEERS) and 1.0 in effort.epsilons

@@ -17,9 +17,11 @@ from sfumato.core.dataset import Dataset, FloatArray
 from sfumato.core.knowledge import Knowledge
 from sfumato.core.randomness import Seeded, derive_seed
 from sfumato.core.release import Release
-from sfumato.nets.autoencoder import substitute_decoder
-from sfumato.nets.loop import as_tensor, forward_in_batches
+from sfumato.nets.autoencoder import is_convolved, substitute_decoder
+from sfumato.nets.loop import as_tensor, channels_last, forward_in_batches
 
+_IN_EPOCH = 32
+"""An attacker with few records learns from smaller batches of them: at least so many steps are one epoch."""
 _RENEWED = 12
 """So often pairs are made in one training: noise for a record costs ten times what learning from it does."""
 
@@ -27,8 +29,8 @@ _RENEWED = 12
 class SubstituteDecoder(ReconstructionAttack):
     """A decoder trained on pairs that the attacker makes itself; a subclass says how.
 
-    Of the parties' own make and ``width`` times as wide: on latents a small network trains to the end where a large
-    one would not. A held-out tenth judges the epochs, the best one counts, and the mean record if that is better.
+    Of the parties' own make and, where that is fully connected, ``width`` times as wide: on latents a small network
+    trains to the end where a large one would not. A held-out tenth judges the epochs, the best one counts, and the mean record if that is better.
     """
 
     fresh: ClassVar[bool] = True
@@ -69,7 +71,8 @@ class SubstituteDecoder(ReconstructionAttack):
             calls += 1
             return as_tensor(self.inputs(fit, knowledge, derive_seed(seed, "pairs", calls))), target
 
-        passes = max(self.epochs, self.steps // (len(fit) // self.batch + 1))
+        batch = min(self.batch, max(8, len(fit) // _IN_EPOCH))
+        passes = max(self.epochs, self.steps // (len(fit) // batch + 1))
         draw = drawn(pairs, every=max(1, passes // _RENEWED) if self.fresh else 0)
         held = as_tensor(self.inputs(val, knowledge, derive_seed(seed, "held"))), as_tensor(val.x)
         torch.manual_seed(seed)
@@ -77,7 +80,7 @@ class SubstituteDecoder(ReconstructionAttack):
             self.network(held[0], knowledge),
             draw,
             held,
-            schedule=Schedule(self.epochs, self.batch, self.rate, self.steps),
+            schedule=Schedule(self.epochs, batch, self.rate, self.steps),
             seed=seed,
             otherwise=Constant(target.mean(0)),
         )
@@ -85,7 +88,8 @@ class SubstituteDecoder(ReconstructionAttack):
     def network(self, sample: Tensor, knowledge: Knowledge) -> torch.nn.Module:
         """The untrained decoder."""
         schema = knowledge.auxiliary.schema
-        return substitute_decoder(schema.kind, schema.shape, sample.shape[1], self.width)
+        wider = 1 if is_convolved(schema.kind, schema.shape) else self.width
+        return channels_last(substitute_decoder(schema.kind, schema.shape, sample.shape[1], wider))
 
 
 class CleanDecoder(SubstituteDecoder):

@@ -24,9 +24,14 @@ def autoencoder(kind: str, shape: Shape, latent: int, width: int = 1) -> tuple[n
     Three fully connected layers for small records, four for tables, four convolutional ones for pictures of 32 × 32
     and more. ``width`` multiplies the hidden ones.
     """
-    if kind == "image" and min(shape[1:]) >= _CONVOLVED and not any(side % 8 for side in shape[1:]):
+    if is_convolved(kind, shape):
         return _convolved(shape, latent, width)
     return _connected(shape, latent, (256 * width, 128 * width, *((64 * width,) if kind == "table" else ())))
+
+
+def is_convolved(kind: str, shape: Shape) -> bool:
+    """Whether records are pictures that are large enough, and of sides that halve three times."""
+    return kind == "image" and min(shape[1:]) >= _CONVOLVED and not any(side % 8 for side in shape[1:])
 
 
 def substitute_decoder(kind: str, shape: Shape, latent: int, width: int = 1) -> nn.Sequential:

@@ -9,7 +9,8 @@ from typing import Any
 from sfumato.studies.ars_base import FACES, LIMIT, PAPERS_ATTACKER, is_variant, ours, worst
 from sfumato.studies.base import Part, Results, Row, Scale, Study, accuracy, attack_score, score_row
 
-_MIXES = ("1,0,0", "0.5,0.25,0.25", "0.34,0.33,0.33", "0,0.5,0.5", "0,1,0", "0.5,0.5,0")
+_MIXES = ("1,0,0", "0.5,0.25,0.25", "0,0.5,0.5", "0.5,0.5,0", "0.34,0.33,0.33", "0,1,0")
+_HOW_MANY = {"smoke": 2, "cpu": 4, "full": 6}
 _TABLE4: Mapping[str, Mapping[float, float]] = {
     "1,0,0": {0.5: 15.274, 1.0: 8.812, 2.0: 6.720},
     "0.5,0.25,0.25": {0.5: 18.363, 1.0: 12.033, 2.0: 9.522},
@@ -21,8 +22,7 @@ _TABLE4: Mapping[str, Mapping[float, float]] = {
 def _mixes(_data: str, scale: str) -> Scale:
     few: dict[str, Any] = {"epochs": 2} if scale == "smoke" else {}
     strengths = (0.5, 1.0, 1.5, 2.0) if scale == "full" else (1.0,)
-    mixes = _MIXES[:2] if scale == "smoke" else _MIXES
-    points = [ours("published", e, few, parties=3, lam=mix) for mix in mixes for e in strengths]
+    points = [ours("published", e, few, parties=3, lam=mix) for mix in _MIXES[: _HOW_MANY[scale]] for e in strengths]
     points += [ours("hardened", e, few, parties=3) for e in strengths]
     return Scale((Part(tuple(points)),), FACES[scale], limit=LIMIT.get(scale), warm_start=False)
 

@@ -93,6 +93,8 @@ def compared(train: Dataset, test: Dataset, effort: Effort, *, seed: int, out: P
             result = _kept(out / f"{name}.json", make)
             found[peer, epsilon if PEERS[peer].private else None] = [result]
             say(_sentence(name, result))
+            if "failed" in result:
+                break  # a larger budget takes longer, not shorter
     found[REAL, None] = [_kept(out / "real.json", partial(_scored, train.x, train.utility[LABEL], test, seed))]
     return _rows(found)
 

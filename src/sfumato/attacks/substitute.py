@@ -30,7 +30,8 @@ class SubstituteDecoder(ReconstructionAttack):
     """A decoder trained on pairs that the attacker makes itself; a subclass says how.
 
     Of the parties' own make and, where that is fully connected, ``width`` times as wide: on latents a small network
-    trains to the end where a large one would not. A held-out tenth judges the epochs, the best one counts, and the mean record if that is better.
+    trains to the end where a large one would not. A held-out tenth judges the epochs, the best one counts, and the
+    mean record if that is better.
     """
 
     fresh: ClassVar[bool] = True

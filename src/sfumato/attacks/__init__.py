@@ -13,19 +13,20 @@ _CHEAP = 4
 """A substitute decoder costs so much less than an inverse network, and is trained longer."""
 
 
-def suite(schema: Schema, *, epochs: int = 6, width: int = 32, steps: int = 500) -> list[Attack]:
+def suite(schema: Schema, *, epochs: int = 6, width: int = 32, steps: int = 500, renewals: int = 0) -> list[Attack]:
     """The attacks that make sense for a schema: reconstruction, re-identification, one probe set a private label.
 
-    ``epochs``, ``width`` and the least number of ``steps`` are the inverse networks' effort.
+    ``epochs``, ``width`` and the least number of ``steps`` are the inverse networks' effort; so often they query a
+    randomised mechanism anew (``renewals``, 0: for every epoch).
     """
     from sfumato.attacks.inverse import InverseNetwork
     from sfumato.attacks.probes import KINDS, AttributeProbe
     from sfumato.attacks.reidentification import ReidentifyByDecoding, ReidentifyByQuery
 
-    residual = InverseNetwork(decoder="residual", epochs=epochs, width=width, fewest_steps=steps)
+    residual = InverseNetwork(decoder="residual", epochs=epochs, width=width, fewest_steps=steps, renewals=renewals)
     probes = [AttributeProbe(label=label, kind=kind) for label in schema.private for kind in KINDS]
     return [
-        InverseNetwork(decoder="mirror", epochs=epochs, fewest_steps=steps),
+        InverseNetwork(decoder="mirror", epochs=epochs, fewest_steps=steps, renewals=renewals),
         residual,
         *probes,
         ReidentifyByDecoding(inverse=residual),

@@ -39,6 +39,7 @@ class InverseNetwork(ReconstructionAttack):
         rate: float = 4e-3,
         width: int = 32,
         fewest_steps: int = 500,
+        renewals: int = 0,
     ) -> None:
         self.decoder = decoder
         self.epochs = epochs
@@ -46,6 +47,7 @@ class InverseNetwork(ReconstructionAttack):
         self.rate = rate
         self.width = width
         self.fewest_steps = fewest_steps
+        self.renewals = renewals
         self._trained: Memo[nn.Module] = Memo()
 
     @property
@@ -80,7 +82,8 @@ class InverseNetwork(ReconstructionAttack):
         seed = derive_seed(knowledge.seed, self.name)
         val, fit = held_out(knowledge.auxiliary, seed, most=self._most(knowledge))
         target = as_tensor(fit.x)
-        draw = drawn(lambda: (as_tensor(query(fit)), target), every=self.renew_every if knowledge.randomised else 0)
+        every = self._renewed_every(len(fit)) if knowledge.randomised else 0
+        draw = drawn(lambda: (as_tensor(query(fit)), target), every=every)
         held = as_tensor(query(val)), as_tensor(val.x)
         torch.manual_seed(seed)
         network = channels_last(self._network(knowledge, draw(0)[0][:512]))
@@ -92,6 +95,11 @@ class InverseNetwork(ReconstructionAttack):
             seed=seed,
             otherwise=Constant(target.mean(0)),
         )
+
+    def _renewed_every(self, records: int) -> int:
+        """So many epochs learn from the same answers."""
+        passes = max(self.epochs, self.fewest_steps // (records // self.batch + 1))
+        return max(self.renew_every, passes // self.renewals if self.renewals else 0)
 
     def _most(self, knowledge: Knowledge) -> int:
         """All records, unless a rotated pipeline makes more of them than fits into memory."""

@@ -94,7 +94,7 @@ def audit(
 def _suite(scene: _Scene) -> list[Attack]:
     schema, effort = scene.splits.schema, scene.effort
     chosen = {"epochs": effort.attack_epochs, "width": effort.attack_width, "steps": effort.attack_steps}
-    every = suite(schema, **chosen)
+    every = suite(schema, **chosen, renewals=effort.attack_renewals)
     if scene.keyed is not None:
         every = [attack for attack in every if attack.name != "inverse-mirror"]  # a message is no encoder's output
         every += rotation_suite(schema, next(iter(scene.splits.victim.utility)), **chosen)

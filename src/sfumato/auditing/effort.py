@@ -13,9 +13,10 @@ Geometry = Literal["pca", "umap"]
 
 @dataclass(frozen=True)
 class Effort:
-    """Epochs, width and least number of steps of the inverse networks; epochs of the fresh classifier; candidates;
-    further releases of the same victims, where there are keys; how the picture of the payloads is made; whether the
-    attacks of one threat are all that is run, or none at all.
+    """Epochs, width and least number of steps of the inverse networks, and how often they query a randomised
+    mechanism anew (0: for every epoch); epochs of the fresh classifier; candidates; further releases of the same
+    victims, where there are keys; how the picture of the payloads is made; whether the attacks of one threat are all
+    that is run, or none at all.
 
     For synthetic releases: records whose membership is in question; learning runs with a canary, transcripts drawn in
     each world of each, and the questions after which such a run is cut short; canaries of the single run with many;
@@ -24,6 +25,7 @@ class Effort:
     attack_epochs: int = 6
     attack_width: int = 32
     attack_steps: int = 500
+    attack_renewals: int = 0
     task_epochs: int = 4
     candidates: int = 1000
     repeats: int = 7

@@ -22,6 +22,7 @@ from sfumato.core.runs import RunFolder, read_json
 from sfumato.core.schema import Column, Schema
 from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.base import no_progress
+from sfumato.mechanisms.synthesis.warps import BEND, warped
 from sfumato.privacy.ledger import Ask, Ledger, calibrated
 from sfumato.privacy.noise import ExactNoise, RepeatableNoise
 from sfumato.privacy.vault import Counter, Records, Vault
@@ -315,3 +316,11 @@ def test_refused_resume_of_a_run_on_samples_keeps_its_ledger(tmp_path: Path) -> 
     with pytest.raises(DataError, match="was interrupted while it spent its budget"):
         fit_run(config, tmp_path / "run", resume=True, splits=splits)
     assert (tmp_path / "run" / "budget.json").read_text() == ledger
+
+
+def test_bends_keep_a_picture_a_picture_and_need_no_record() -> None:
+    pictures = torch.rand(20, 3, 12, 10, generator=torch.Generator().manual_seed(0))
+    bent, again, still = (warped(pictures, torch.Generator().manual_seed(1), bend) for bend in (BEND, BEND, 0.0))
+    assert bent.shape == pictures.shape and 0.0 <= float(bent.min()) and float(bent.max()) <= 1.0
+    assert torch.equal(bent, again) and torch.allclose(still, pictures, atol=1e-5)
+    assert 0.01 < float((bent - pictures).abs().mean()) < 0.3

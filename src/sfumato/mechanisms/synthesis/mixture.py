@@ -14,6 +14,7 @@ from sfumato.mechanisms.synthesis.method import Method, Task
 from sfumato.mechanisms.synthesis.sight import Eye, Wavelets, pictured
 from sfumato.mechanisms.synthesis.teacher import Lessons, Teacher
 from sfumato.mechanisms.synthesis.tones import Tones
+from sfumato.mechanisms.synthesis.warps import warped
 from sfumato.privacy.ledger import Ask, Plan, calibrated
 from sfumato.privacy.vault import Counter
 
@@ -78,7 +79,7 @@ class Mixture(Method):
         done, total = 0, sum(teacher.lessons.steps for teacher in self.teachers)
         for place, teacher in enumerate(self.teachers):
             if place == 1 and self.eye is not None:
-                pictures = self.tones.shown(self.gaussians.draw(min(_PICTURED, 500 * steps), generator)[0])
+                pictures = self._drawn(min(_PICTURED, 500 * steps), generator)
                 self.eye.learn(pictures, self.teachers[0].scores(pictures).softmax(dim=1))
             teacher.look(drawn)
             for _ in teacher.lessons_from(counter, self.gaussians.count):
@@ -101,8 +102,13 @@ class Mixture(Method):
 
     def _labelled(self, rows: int, generator: torch.Generator, only: int | None) -> tuple[Tensor, Tensor]:
         """Records drawn as ``only`` (or as any class), with what the last teacher sees in them."""
-        x = self.tones.shown(self.gaussians.draw(rows, generator, only)[0])
+        x = self._drawn(rows, generator, only)
         return x, self.teachers[-1].scores(x).argmax(dim=1)
+
+    def _drawn(self, rows: int, generator: torch.Generator, only: int | None = None) -> Tensor:
+        """Records with real contrast; pictures are bent, too."""
+        x = self.tones.shown(self.gaussians.draw(rows, generator, only)[0])
+        return warped(x, generator) if self.task.schema.kind == "image" else x
 
     def modules(self) -> dict[str, nn.Module]:
         """The first of two teachers is not needed to draw."""

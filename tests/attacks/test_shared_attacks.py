@@ -15,7 +15,7 @@ from sfumato.attacks.substitute import AnyMask, AverageShares, CleanDecoder, Own
 from sfumato.auditing.auditor import _Scene
 from sfumato.auditing.effort import Effort
 from sfumato.auditing.overlap import flipped, overlap_errors
-from sfumato.core.dataset import Splits
+from sfumato.core.dataset import Dataset, FloatArray, Splits
 from sfumato.core.errors import RuleBroken
 from sfumato.core.metrics import categories_right
 from sfumato.core.schema import Column
@@ -91,6 +91,22 @@ def test_average_of_fresh_releases_tells_more_and_of_equal_ones_nothing(scene: _
     assert average(release, knowledge, truth).values()["mse"] < inverse(release, knowledge, truth).values()["mse"]
     same = replace(knowledge, repeats=(release.payload, release.payload))
     assert average.obstacle(same) == "a record leaves in the same way every time: there is nothing to average"
+
+
+@pytest.mark.parametrize(("renewals", "most"), [(0, 200), (3, 5)])
+def test_inverse_network_queries_no_more_often_than_it_is_told(renewals: int, most: int, scene: _Scene) -> None:
+    inverse, calls = InverseNetwork(epochs=1, width=4, fewest_steps=60, renewals=renewals), 0
+    knowledge, _, _ = scene.stage(inverse)
+    query = knowledge.query
+    assert query is not None
+
+    def counted(data: Dataset) -> FloatArray:
+        nonlocal calls
+        calls += 1
+        return query(data)
+
+    inverse.train(replace(knowledge, query=counted))
+    assert 3 <= calls <= most and (renewals or calls > 10), "the held-out records, the first pairs, and renewals"
 
 
 def test_right_mask_is_worth_more_than_a_wrong_one(scene: _Scene) -> None:

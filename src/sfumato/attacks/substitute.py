@@ -20,8 +20,8 @@ from sfumato.core.release import Release
 from sfumato.nets.autoencoder import is_convolved, substitute_decoder
 from sfumato.nets.loop import as_tensor, channels_last, forward_in_batches
 
-_IN_EPOCH = 32
-"""An attacker with few records learns from smaller batches of them: at least so many steps are one epoch."""
+_IN_EPOCH, _SMALLEST = 32, 32
+"""Convolutions are dear: with few records they learn from smaller batches, so that an epoch has many steps."""
 _RENEWED = 12
 """So often pairs are made in one training: noise for a record costs ten times what learning from it does."""
 
@@ -72,7 +72,9 @@ class SubstituteDecoder(ReconstructionAttack):
             calls += 1
             return as_tensor(self.inputs(fit, knowledge, derive_seed(seed, "pairs", calls))), target
 
-        batch = min(self.batch, max(8, len(fit) // _IN_EPOCH))
+        batch = self.batch
+        if is_convolved(fit.schema.kind, fit.schema.shape):
+            batch = min(batch, max(_SMALLEST, len(fit) // _IN_EPOCH))
         passes = max(self.epochs, self.steps // (len(fit) // batch + 1))
         draw = drawn(pairs, every=max(1, passes // _RENEWED) if self.fresh else 0)
         held = as_tensor(self.inputs(val, knowledge, derive_seed(seed, "held"))), as_tensor(val.x)

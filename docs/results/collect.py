@@ -47,6 +47,8 @@ def main(folders: list[str]) -> None:
     for folder in folders:
         for file in [one for paper in PAPERS for one in Path(folder).glob(f"{paper}-*.json")]:
             result = json.loads(file.read_text())
+            if "study" not in result:
+                continue  # a finished part of one
             result.pop("report", None)
             (HERE / f"{result['study']}-{result['data']}.json").write_text(json.dumps(result, indent=2) + "\n")
     for paper in PAPERS:

@@ -21,6 +21,7 @@ from benchmarks import (
     release_memory,
     release_throughput,
     sweep_cost,
+    synth_time,
 )
 
 BENCHMARKS = {
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "phase-device": phase_device.run,
     "dpsgd": dpsgd.run,
     "ars-noise": ars_noise.run,
+    "synth-time": synth_time.run,
 }
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "bench.json"
 

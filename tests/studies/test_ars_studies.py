@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -88,4 +89,6 @@ def test_bytes_are_compared_at_the_first_round_that_is_as_accurate() -> None:
     theirs = FedResult("FedAvg", rounds, (), 0.96, 6_000_000, 6_000_000, 0, None, None, 1.0)
     row = ars_bytes._cheaper(ours, theirs)
     assert (row.ours, row.holds) == (pytest.approx(3 / 8), True)
-    assert "round 2" in row.name
+    assert "round 2 (first as accurate)" in row.name
+    behind = ars_bytes._cheaper(ours, replace(theirs, rounds=rounds[:1]))
+    assert (behind.ours, "none is as accurate" in behind.name) == (pytest.approx(3 / 4), True)

@@ -13,7 +13,7 @@ import pytest
 from sfumato.auditing import Effort
 from sfumato.core.errors import UsageError
 from sfumato.mechanisms import mechanism_class
-from sfumato.studies import SCALES, filter, ran, run_study, studies
+from sfumato.studies import SCALES, filter, ran, run_study, studies, synth
 from sfumato.studies.base import Measurement, Scale, Study
 from sfumato.workflow import Point
 
@@ -164,3 +164,19 @@ def point(mechanism: str, accuracy: float, error: float) -> dict[str, Any]:
 def test_a_statement_holds_only_where_the_intervals_say_so(accuracy: float, error: float, holds: list[bool]) -> None:
     rows = ran.FIGURE3.rows("mnist", [point("dnn", 0.965, 0.02), point("ran", accuracy, error)])
     assert [row.holds for row in rows if row.holds is not None] == holds
+
+
+def test_every_method_says_what_its_promise_is_worth_beside_its_students() -> None:
+    results = [
+        {
+            "params": {"method": method},
+            "guarantee": {"kind": kind},
+            "utility": [score("student cnn", "accuracy", 0.9), score("student cnn", "auroc", 0.99)],
+        }
+        for method, kind in (("mixture", "dp"), ("noise-layer", "as-published"))
+    ]
+    rows = synth._methods("mnist", results)
+    assert [(row.name, row.paper) for row in rows] == [
+        ("mixture, guarantee dp: student cnn", None),
+        ("noise-layer, guarantee as-published: student cnn", 0.9819),
+    ]

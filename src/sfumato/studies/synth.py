@@ -1,4 +1,7 @@
-"""The `synth` paper: students of synthetic pictures (Table 1), the pictures (Figure 2), their neighbours (Figure 3)."""
+"""The `synth` paper: students of synthetic pictures (Table 1), the pictures (Figure 2), their neighbours (Figure 3).
+
+And `synth-methods`: all our methods for pictures beside the paper's.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,10 @@ _PAPER_REAL = {"mnist": 0.9918, "svhn": 0.9280}
 _GOALS = {("mnist", 1.0): 0.958, ("mnist", 3.45): 0.977, ("mnist", 10.0): 0.981}
 """What the method set out to reach; the mean of all seeds has to."""
 
+_METHODS = ("mixture", "embedding", "dpsgd-gan", "frozen-front", "noise-layer")
+_METHODS_TARGET = (3.45, 1e-5)
+_METHODS_PAPER = {("mnist", "noise-layer"): 0.9819}
+
 _QUESTIONS = 40
 """Canaries hear so many answers: a run of the mixture takes minutes."""
 _EFFORTS: dict[str, Effort] = {
@@ -53,6 +60,18 @@ def _table(data: str, scale: str) -> Scale:
     first = Part(points, name="seed-0", effort=replace(effort, questions=min(effort.questions, _QUESTIONS)))
     parts = (first, *(Part(points, name=f"seed-{seed}", seed=seed, effort=alone) for seed in seeds[1:]))
     return Scale(parts, effort, limit=2000 if scale == "smoke" else None, warm_start=False)
+
+
+def _methods_scale(_data: str, scale: str) -> Scale:
+    """Every method for pictures at one (ε, δ), for its students alone."""
+    epsilon, delta = _METHODS_TARGET
+    steps = {"steps": 10} if scale == "smoke" else {}
+    points = tuple(
+        Point("synth", {"method": method, "epsilon": epsilon, "delta": delta, **steps}, tag=method)
+        for method in _METHODS
+    )
+    effort = replace(_EFFORTS[scale], threats="none", students=("cnn", "logistic"))
+    return Scale((Part(points, effort=effort),), effort, limit=2000 if scale == "smoke" else None, warm_start=False)
 
 
 def _students(results: Results, student: str, epsilon: float) -> list[Mapping[str, Any]]:
@@ -96,6 +115,19 @@ def _table1(data: str, results: Results) -> list[Row]:
     ]
     rows.append(_mean_row("not private: the paper's CNN on the owner's records", real, _PAPER_REAL.get(data)))
     rows += _bounds(results)
+    return rows
+
+
+def _methods(data: str, results: Results) -> list[Row]:
+    """A network's and a linear student's accuracy for each method."""
+    rows = []
+    for result in results:
+        method = result["params"]["method"]
+        for score in result["utility"]:
+            if score["metric"] == "accuracy":
+                paper = _METHODS_PAPER.get((data, method)) if score["attack"] == "student cnn" else None
+                name = f"{method}, guarantee {result['guarantee']['kind']}: {score['attack']}"
+                rows.append(score_row(name, score, paper=paper))
     return rows
 
 
@@ -154,5 +186,14 @@ STUDIES = (
         "Generated examples and their nearest real neighbours, Figure 3",
         "Generated pictures match no real one exactly.",
         _figure3,
+    ),
+    Study(
+        name="synth-methods",
+        family="synth-methods",
+        title="Every method for pictures at the same ε and δ",
+        statement="The paper's noise layer reaches 98.19 % at ε ≤ 3.45. Its ε is not proven; that of the others is.",
+        data={name: _DATA[name] for name in ("mnist", "digits")},
+        scale=_methods_scale,
+        rows=_methods,
     ),
 )

@@ -1,6 +1,6 @@
 """``make bench``: every speed and memory claim as a ratio or a limit, measured in one run.
 
-``python -m benchmarks [NAME…]`` runs some of them; the figures end up in docs/results/bench.json.
+``python -m benchmarks [NAME…]`` runs some of them; the figures end up in docs/results/bench.json and bench.md.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ import json
 import os
 import platform
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from benchmarks import (
     ars_noise,
@@ -53,7 +55,32 @@ def main(names: list[str]) -> int:
         print(f"{name}: {'holds' if result['holds'] else 'DOES NOT HOLD'}", json.dumps(result, indent=2), flush=True)
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     RESULTS.write_text(json.dumps(kept, indent=2) + "\n")
+    RESULTS.with_suffix(".md").write_text(page(kept))
     return 1 if failed else 0
+
+
+_HEAD = """# Results: speed and memory
+
+`make bench` measures these, `python -m benchmarks NAME` one of them. Ratios are medians of interleaved rounds in one
+run; all figures are in [bench.json](bench.json).
+
+"""
+
+
+def page(results: Mapping[str, Any]) -> str:
+    """Every claim with its verdict and figures, as Markdown."""
+    lines = ["| benchmark | claim | holds | measured |", "|---|---|---|---|"]
+    for name, result in results.items():
+        said = {key: value for key, value in result.items() if key not in ("claim", "holds", "machine", "quality")}
+        verdict = "yes" if result["holds"] else "**no**"
+        lines.append(f"| `{name}` | {result['claim']} | {verdict} | {_text(said)} |")
+    return _HEAD + "\n".join(lines) + "\n"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(f"{key}: {_text(one)}" for key, one in value.items())
+    return ", ".join(map(_text, value)) if isinstance(value, list) else str(value)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from sfumato.attacks import suite
 from sfumato.attacks.base import Attack, ReconstructionAttack
 from sfumato.attacks.inverse import InverseNetwork
 from sfumato.attacks.probes import KINDS, AttributeProbe
-from sfumato.attacks.reidentification import ReidentifyByDecoding, ReidentifyByQuery
+from sfumato.attacks.reidentification import ReidentifyByDecoding, ReidentifyByEncoder, ReidentifyByQuery
 from sfumato.auditing.auditor import _Scene
 from sfumato.auditing.effort import Effort
 from sfumato.core.dataset import FloatArray, Splits
@@ -27,6 +27,7 @@ ATTACKS: list[Attack] = [
     residual,
     *(AttributeProbe(label="ge5", kind=kind) for kind in KINDS),
     ReidentifyByDecoding(inverse=residual),
+    ReidentifyByEncoder(),
     ReidentifyByQuery(),
 ]
 every = pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
@@ -165,7 +166,29 @@ def test_public_deterministic_encoder_can_never_hide_which_candidate(
         assert primary(ReidentifyByQuery()(release, knowledge, truth).scores).value == 1.0
 
 
+def test_candidates_without_noise_are_nearer_than_a_mean_of_noisy_answers(
+    fitted: dict[str, Mechanism], parity: Splits
+) -> None:
+    encoder = fitted["dnn"].public_encoder()
+    assert encoder is not None
+    rate = {}
+    for attack in (ReidentifyByEncoder(), ReidentifyByQuery()):
+        knowledge, release, truth = scene(fitted["dnn"], parity).stage(attack)
+        chance = np.random.default_rng(0)
+        width = 3.0 * release.payload.std()
+
+        def noisy(payload: FloatArray, chance: np.random.Generator = chance, width: float = width) -> FloatArray:
+            return (payload + width * chance.standard_normal(payload.shape)).astype(np.float32)
+
+        clean = knowledge.query
+        assert clean is not None
+        known = replace(knowledge, randomised=True, query=lambda data, clean=clean: noisy(clean(data)))
+        moved = replace(release, payload=noisy(release.payload))
+        rate[attack.name] = primary(attack(moved, known, truth).scores).value
+    assert rate["reid-encode"] > rate["reid-query"] > 1 / 100
+
+
 def test_suite_probes_every_private_label(parity: Splits) -> None:
     names = [attack.name for attack in suite(parity.schema)]
     assert names.count("probe-linear") == 1
-    assert {"inverse-mirror", "inverse-residual", "reid-decode", "reid-query"} <= set(names)
+    assert {"inverse-mirror", "inverse-residual", "reid-decode", "reid-encode", "reid-query"} <= set(names)

@@ -12,10 +12,16 @@ from desk import PEOPLE, QUICK, Call
 ROLES = ("--utility", "income", "--private", "sex")
 
 
+def corrected(draft: str) -> str:
+    """As its owner would leave it."""
+    assert "\ndraft = true\n" in draft
+    return draft.replace("draft = true\n", "")
+
+
 def test_a_draft_can_be_used_and_the_run_can_be_repeated(desk: Path, call: Call) -> None:
     drafted = call("data", "domain", "people.csv", *ROLES)
     assert drafted.code == 0 and drafted.out.startswith("# A draft of the domain of people, READ FROM ITS RECORDS")
-    (desk / "domain.toml").write_text(drafted.out)
+    (desk / "domain.toml").write_text(corrected(drafted.out))
     assert call("data", "check", "people.csv", *ROLES, "--domain", "domain.toml").code == 0
     fit = ("fit", "ran", *PEOPLE, *QUICK, "-q")
     assert call(*fit, "--domain", "domain.toml", "--out", "declared").code == 0
@@ -47,7 +53,11 @@ def test_synth_refuses_a_table_until_its_domain_is_declared(desk: Path, call: Ca
     ended = call(*fit)
     assert ended.code == 3 and "sfumato data domain" in ended.err and "--domain domain.toml" in ended.err
     assert not (desk / "new").exists()
-    (desk / "domain.toml").write_text(call("data", "domain", "people.csv", *ROLES).out)
+    drafted = call("data", "domain", "people.csv", *ROLES).out
+    (desk / "domain.toml").write_text(drafted)  # as it was read from the records: nobody has declared anything
+    ended = call(*fit, "--domain", "domain.toml")
+    assert ended.code == 3 and "delete its line draft = true" in ended.err and not (desk / "new").exists()
+    (desk / "domain.toml").write_text(corrected(drafted))
     assert call(*fit, "--domain", "domain.toml").code == 0
     assert call("release", "new", "--rows", "50", "--out", "drawn").code == 0
     drawn = pq.read_table(desk / "drawn" / "release.parquet")

@@ -259,6 +259,10 @@ def test_a_draft_says_where_it_comes_from_and_reads_back(people: Path) -> None:
     again = load(people, utility="income", private="sex", domain=with_age(text)).schema
     assert [column.name for column in again.columns] == [column.name for column in inferred.columns]
     assert again.utility == inferred.utility and "age" not in drafted.columns, "a question's column is no part of x"
+    assert not again.declared, "what was read from the records is not declared"
+    assert load(people, utility="income", private="sex", domain=replace(with_age(text), draft=False)).schema.declared
+    with pytest.raises(DataError, match="draft must be true or false"):
+        parse_domain(text.replace("draft = true", 'draft = "yes"'), "d")
 
 
 def with_age(text: str) -> Domain:

@@ -257,6 +257,13 @@ def test_keyed_party_releases_a_record_twice_in_the_same_way(
     assert all((payload == ars.transform(owner.x, seed=9)).all() for payload in ars.repeated(owner, 3, seed=9))
 
 
+def test_noise_of_a_record_does_not_depend_on_where_it_stands(owner: Dataset) -> None:
+    two = ARS(parties=2, **QUICK).fit(owner)
+    few, turned = owner.take(slice(0, 9)), owner.take(np.r_[1:9, 0])
+    first, again = (copy.copy(two).release(data, secret=SECRET).payload for data in (few, turned))
+    assert np.allclose(np.roll(first, -1, axis=0), again, atol=1e-5)
+
+
 @pytest.mark.parametrize("variant", ["published", "hardened"])
 def test_party_without_a_key_draws_anew(variant: str, request: pytest.FixtureRequest, owner: Dataset) -> None:
     ars = copy.copy(request.getfixturevalue(variant)).set_params(keyed=False)

@@ -18,7 +18,7 @@ import sfumato
 from sfumato import Synth
 from sfumato.core.dataset import Dataset, Splits
 from sfumato.core.errors import DataError, RuleBroken, UsageError
-from sfumato.core.runs import RunFolder, read_json
+from sfumato.core.runs import RunFolder, read_json, read_tensors, write_tensors_once
 from sfumato.core.schema import Column, Schema
 from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.base import no_progress
@@ -301,11 +301,12 @@ def test_no_seed_of_noise_is_stored(spent: Path) -> None:
     assert set(stored) == {"method", "epsilon", "delta", "labels", "steps", "seed"}
 
 
-def test_refused_resume_of_a_run_on_samples_keeps_its_ledger(tmp_path: Path) -> None:
+@pytest.mark.parametrize("records", [1500, 400])  # of the few every one is in every sample
+def test_refused_resume_of_a_run_on_samples_keeps_its_ledger(records: int, tmp_path: Path) -> None:
     config = resolve(
         "synth", {"source": "digits", "utility": ["digit"]}, {"method": "dpsgd-gan", "epsilon": 5.0, "steps": 3}, seed=0
     )
-    splits = sfumato.load_splits("digits", utility=["digit"], limit=1500)
+    splits = sfumato.load_splits("digits", utility=["digit"], limit=records)
 
     def stop(*_: object) -> None:
         raise Stopped
@@ -316,6 +317,13 @@ def test_refused_resume_of_a_run_on_samples_keeps_its_ledger(tmp_path: Path) -> 
     with pytest.raises(DataError, match="was interrupted while it spent its budget"):
         fit_run(config, tmp_path / "run", resume=True, splits=splits)
     assert (tmp_path / "run" / "budget.json").read_text() == ledger
+
+
+def test_an_answer_that_another_process_kept_first_is_the_answer(tmp_path: Path) -> None:
+    assert write_tensors_once(tmp_path / "0000.safetensors", {"a": torch.zeros(2)})
+    assert not write_tensors_once(tmp_path / "0000.safetensors", {"a": torch.ones(2)})
+    assert read_tensors(tmp_path / "0000.safetensors")["a"].tolist() == [0.0, 0.0]
+    assert [file.name for file in tmp_path.iterdir()] == ["0000.safetensors"]
 
 
 def test_bends_keep_a_picture_a_picture_and_need_no_record() -> None:

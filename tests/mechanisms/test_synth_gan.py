@@ -178,6 +178,18 @@ def test_certificate_of_a_dpsgd_run_agrees_with_opacus(digits: Splits) -> None:
     assert ours == pytest.approx(peer.get_epsilon(1e-5), rel=0.02)
 
 
+@pytest.mark.parametrize("method", ["dpsgd-gan", "frozen-front", "noise-layer"])
+def test_card_is_the_same_with_one_record_more(method: str, digits: Splits) -> None:
+    cards = []
+    for count in (700, 701):
+        synth = Synth(method=method, epsilon=8.0, delta=1e-5, labels="none", steps=2).fit(
+            digits.owner.take(slice(0, count))
+        )
+        cards.append((synth.guarantee().to_json(), synth.spent_))
+    assert cards[0] == cards[1]
+    assert cards[0][1]["events"][-1]["rate"] == synth.method_.batch / 1024
+
+
 def test_noise_layer_is_as_published_and_says_why(digits: Splits) -> None:
     synth = Synth(method="noise-layer", epsilon=3.0, steps=4).fit(digits.owner)
     guarantee = synth.guarantee()

@@ -13,4 +13,4 @@ from sfumato.parties.splitting import split_parties
 def trio(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Folders party-0 … party-2: label ``digit`` may be used, ``ge5`` is private."""
     out = tmp_path_factory.mktemp("trio") / "parties"
-    return split_parties("digits", out, parties=3, utility=["digit"], private=["ge5"], limit=450)
+    return split_parties("digits", out, parties=3, utility=["digit"], private=["ge5"], limit=450, repeatable=True)

@@ -146,11 +146,18 @@ def test_a_hello_must_be_complete_and_plain() -> None:
         check_hello({"hello": {**HELLO, "seed": 1}})
 
 
-def test_a_report_holds_finite_numbers_only() -> None:
-    assert check_metrics({"metrics": {"accuracy": 1}}) == {"accuracy": 1.0}
-    for bad in ({"a": float("nan")}, {"a": [1.0]}, {"a" * 201: 1.0}):
+def test_a_report_holds_shares_and_the_number_of_records_that_was_named() -> None:
+    good = {"rows": 90, "held-out": 7, "accuracy.y": 1}
+    assert check_metrics({"metrics": good}, 7) == {"rows": 90.0, "held-out": 7.0, "accuracy.y": 1.0}
+    odd: list[dict[str, Any]] = [
+        {"a": float("nan")}, {"a": [1.0]}, {"a" * 201: 1.0}, {"accuracy.y": 1e300}, {"accuracy.y": -0.1},
+        {"held-out": 0}, {"held-out": 10**18},
+    ]  # fmt: skip
+    for bad in odd:
         with pytest.raises(Refused):
-            check_metrics({"metrics": bad})
+            check_metrics({"metrics": {**good, **bad}}, 7)
+    with pytest.raises(Refused, match="7 held-out records"):
+        check_metrics({"metrics": {"accuracy.y": 0.9}}, 7)
 
 
 def test_an_oversized_message_is_refused() -> None:

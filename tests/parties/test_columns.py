@@ -29,7 +29,9 @@ def duo(tmp_path: Path) -> list[Path]:
             rich = "high" if age + hours > 80 else "low"
             writer.writerow([age, "abc"[rng.integers(3)], hours, "uvw"[rng.integers(3)], rich, "fm"[rng.integers(2)]])
     source = str(tmp_path / "people.csv")
-    return split_parties(source, tmp_path / "cut", parties=2, vertical=True, utility=["income"], private=["sex"])
+    return split_parties(
+        source, tmp_path / "cut", parties=2, vertical=True, utility=["income"], private=["sex"], repeatable=True
+    )
 
 
 @pytest.mark.parametrize("variant", ["published", "hardened"])

@@ -77,7 +77,7 @@ def left_over(mark: str) -> list[str]:
 def test_a_deployment_survives_a_killed_party_and_gives_what_the_simulation_gives(tmp_path: Path) -> None:
     asked: dict[str, Any] = {"params": SMALL, "learner": "logistic"}
     cut: dict[str, Any] = {"parties": 3, "utility": ["digit"], "private": ["ge5"], "limit": 450}
-    folders = split_parties("digits", tmp_path / "parties", **cut)
+    folders = split_parties("digits", tmp_path / "parties", repeatable=True, **cut)
     server, record = tmp_path / "server", tmp_path / "record"
     app = lay_app(tmp_path / "app", parties=3, timeout=PHASE_SECONDS, out=str(server), record=str(record), **asked)
     (tmp_path / "home").mkdir()

@@ -54,11 +54,16 @@ class Held:
         question.metadata.__dict__["_message_id"] = "again"
         return question
 
-    def answer(self, question: Message, node: int, out: Path) -> Message:
-        """What the node says to that, with a copy of its folder below ``out``."""
+    def answer(self, question: Message, node: int, out: Path, *, again: bool = False) -> Message:
+        """What the node says to that, with a copy of its folder below ``out``: as it was before it had answered, or
+        after that (``again``)."""
         node_config = self.hall.nodes[node].node_config
         own = Path(str(node_config["out"]))
         there = {**node_config, "out": str(shutil.copytree(own, out / own.name))}
+        marks = {"query.share": ("joined.json", "card.json"), "query.learn": ("card.json",)}
+        if not again:
+            for mark in marks.get(question.metadata.message_type, ()):
+                (out / own.name / str(RUN) / mark).unlink()
         return self.hall.app(question, Context(RUN, node, there, RecordDict(), {}))
 
 
@@ -274,6 +279,25 @@ def test_a_party_checks_what_the_server_sends_at_the_end(held: Held, key: str, v
     assert dict(held.answer(question, 2, tmp_path).content["refused"])["why"] == "terms"
 
 
+@pytest.mark.parametrize(("kind", "node"), [("publish", 1), ("share", 2), ("learn", 2)])
+def test_a_party_answers_once_in_a_run(held: Held, kind: str, node: int, tmp_path: Path) -> None:
+    refused = held.answer(held.question(kind, node), node, tmp_path, again=True).content["refused"]
+    assert dict(refused)["why"] == "terms"
+    (told,) = tmp_path.glob("*/*/refused.txt")
+    assert "answers it once" in told.read_text()
+
+
+def test_a_party_that_reports_nonsense_does_not_spoil_the_others_result(trio: list[Path], tmp_path: Path) -> None:
+    def boast(reply: Message) -> Message:
+        reply.content["metrics"]["accuracy.digit"] = 1e300
+        return reply
+
+    meet(trio, tmp_path, {(2, "learn"): boast})
+    found = {party.name: party for party in outcome(tmp_path).parties}
+    assert outcome(tmp_path).accuracy is not None and found["party-1"].accuracy is None
+    assert "between 0 and 1" in found["party-1"].reason
+
+
 def test_a_party_does_not_let_its_noise_be_drawn_anew(held: Held, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="keyed"):
         Terms(out="x", params={"keyed": False})
@@ -380,7 +404,9 @@ def test_a_node_without_a_folder_does_not_read_where_the_server_points(tmp_path:
 
 
 def test_each_party_hides_its_own_label_with_a_filter_and_one_with_nothing_to_hide_refuses(tmp_path: Path) -> None:
-    folders = split_parties("digits", tmp_path / "p", parties=3, utility=["odd"], private=["ge5"], limit=450)
+    folders = split_parties(
+        "digits", tmp_path / "p", parties=3, utility=["odd"], private=["ge5"], limit=450, repeatable=True
+    )
     schema = read_json(folders[2] / "schema.json")
     write_json(folders[2] / "schema.json", {**schema, "private": {}})
     hall = meet(folders, tmp_path, mode="filter", params={"latent": 4, "epochs": 1, "steps": 50, "budget": 50.0})
@@ -397,4 +423,5 @@ def test_each_party_hides_its_own_label_with_a_filter_and_one_with_nothing_to_hi
     forged = Published({**encoder.params, "output": "data"}, encoder.schema, encoder.tensors)
     question.content["about"]["params"] = json.dumps(dict(forged.params))
     question.content["about"]["digest"] = question.content["terms"]["encoder"] = forged.digest
+    (tmp_path / "party-1" / str(RUN) / "joined.json").unlink()  # as before it shared
     assert dict(hall.app(question, hall.nodes[2]).content["refused"])["why"] == "data"

@@ -44,6 +44,13 @@ def test_the_same_seed_cuts_alike(trio: list[Path], tmp_path: Path) -> None:
     assert first.equals(second) and not first.equals(third)
 
 
+def test_folders_to_copy_from_hold_no_seed_and_ask_for_no_averaging(tmp_path: Path) -> None:
+    for folder in split_parties("digits", tmp_path / "a", parties=2, utility=["digit"], limit=100):
+        assert party(folder).seed is None and "fedavg" not in (folder / "party.toml").read_text()
+        with pytest.raises(UsageError, match="not in fedavg"):
+            party(folder).check_mode("fedavg")
+
+
 def test_each_sets_how_much_a_party_shares(tmp_path: Path) -> None:
     folders = split_parties("digits", tmp_path / "a", parties=2, utility=["digit"], limit=500, each=50)
     assert [len(party(folder).records("train")) for folder in folders] == [50, 50]
@@ -63,7 +70,9 @@ def test_a_subject_stays_with_one_party(tmp_path: Path) -> None:
 
 
 def test_one_party_is_too_few_and_a_label_is_needed(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="2 at least"):
+    with pytest.raises(UsageError, match="2 to 1,000, got 1"):
         split_parties("digits", tmp_path / "a", parties=1)
+    with pytest.raises(UsageError, match="got 100,000"):
+        split_parties("digits", tmp_path / "a", parties=100_000)
     with pytest.raises(DataError, match="no utility label"):
         split_parties("digits", tmp_path / "a", parties=2, utility=[])

@@ -21,7 +21,7 @@ def suite(schema: Schema, *, epochs: int = 6, width: int = 32, steps: int = 500,
     """
     from sfumato.attacks.inverse import InverseNetwork
     from sfumato.attacks.probes import KINDS, AttributeProbe
-    from sfumato.attacks.reidentification import ReidentifyByDecoding, ReidentifyByQuery
+    from sfumato.attacks.reidentification import ReidentifyByDecoding, ReidentifyByEncoder, ReidentifyByQuery
 
     residual = InverseNetwork(decoder="residual", epochs=epochs, width=width, fewest_steps=steps, renewals=renewals)
     probes = [AttributeProbe(label=label, kind=kind) for label in schema.private for kind in KINDS]
@@ -30,6 +30,7 @@ def suite(schema: Schema, *, epochs: int = 6, width: int = 32, steps: int = 500,
         residual,
         *probes,
         ReidentifyByDecoding(inverse=residual),
+        ReidentifyByEncoder(),
         ReidentifyByQuery(),
     ]
 

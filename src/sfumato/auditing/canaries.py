@@ -25,6 +25,7 @@ from sfumato.core.metrics import Values
 from sfumato.core.randomness import derive_seed
 from sfumato.core.score import Score
 from sfumato.mechanisms.base import no_progress
+from sfumato.mechanisms.synthesis.method import public_number
 from sfumato.privacy.ears import Crowd, Listener, Pair
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.lower_bound import epsilon_lower_bound
@@ -229,7 +230,7 @@ def _score(name: str, value: float, most: float, n: int, mechanism: Synth, secon
 def _built(mechanism: Synth, records: int) -> Method:
     """The method again, with nothing learnt."""
     method = type(mechanism.method_)(mechanism.method_.task)
-    method.plan(records)  # as fit does, before it learns
+    method.plan(public_number(records))  # as fit does, before it learns
     return method
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import warnings
 from pathlib import Path
@@ -98,7 +99,7 @@ def demo(
 @app.command()
 def fit(
     mechanism: Annotated[
-        str | None, typer.Argument(help="ran, filter, filter-linear, phase, synth, vae or a baseline.")
+        str | None, typer.Argument(help="ran, filter, filter-linear, phase, synth, ars, vae or a baseline.")
     ] = None,
     data: Annotated[str | None, typer.Option("--data", "-d", help="A named data set or a file or folder.")] = None,
     x: X = None,
@@ -119,7 +120,7 @@ def fit(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fit a mechanism on the owner's records, into a run folder."""
+    """Fit a mechanism on the owner's records, into a run folder: ran, filter, phase, synth, ars or a baseline."""
     from sfumato.cli.show import OUT, Talk, print_json
     from sfumato.mechanisms import mechanism_class
     from sfumato.workflow import fit_run, fitted_on, resolve
@@ -145,6 +146,8 @@ def fit(
         seed=seed if seed is not None else asked.get("seed", 0),
     )
     folder = out or Path("runs") / f"{name}-{Path(str(resolved['data']['source'])).stem}"
+    if resume and not folder.exists():
+        raise DataError(f"there is nothing to resume in {folder}: leave out --resume to start.")
     with Talk(quiet) as talk:
         talk.say(f"{name}: fit")
         fit_run(resolved, folder, resume=resume, start=start_of(config, asked), progress=talk.epoch)
@@ -252,7 +255,7 @@ def audit(
 
 @app.command()
 def sweep(
-    mechanism: Annotated[str, typer.Argument(help="ran, dnn-resized or noisy.")],
+    mechanism: Annotated[str, typer.Argument(help="A mechanism: ran, ars, synth, noisy …")],
     data: Data,
     knob: Annotated[str, typer.Option("--knob", help="name=low:high:count or name=a,b,c.")],
     out: Annotated[Path, typer.Option("--out", help="Where the points go; an interrupted sweep goes on there.")],
@@ -270,7 +273,7 @@ def sweep(
 ) -> None:
     """The Pareto front of one mechanism over one hyper-parameter."""
     from sfumato.auditing.effort import effort_named
-    from sfumato.cli.show import OUT, Talk, front_table, print_json
+    from sfumato.cli.show import OUT, Talk, front_table, print_json, spent_line
     from sfumato.mechanisms import mechanism_class
     from sfumato.workflow import sweep as run_sweep
     from sfumato.workflow.compare import front
@@ -294,6 +297,8 @@ def sweep(
         print_json({"points": results, "front": front(results)})
         return
     OUT.print(front_table(results, front(results)))
+    if line := spent_line(results):
+        OUT.print(line, markup=False)
     OUT.print(f"next: sfumato report {out}", markup=False)
 
 
@@ -348,6 +353,7 @@ def reproduce(
 
 def run() -> None:
     """The entry point: a wrong call or wrong data is one sentence and an exit code, never a traceback."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: child processes are stopped on the way out
     try:
         with warnings.catch_warnings():
             if not sys.warnoptions:

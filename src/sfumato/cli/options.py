@@ -98,7 +98,9 @@ def read_config(path: Path | None) -> dict[str, Any]:
     try:
         config = tomllib.loads(path.read_text())
     except FileNotFoundError:
-        raise DataError(f"{path} does not exist.") from None
+        raise DataError(
+            f"{path} does not exist: name a configuration in TOML, like the config.toml of a run."
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path} is not valid TOML ({error}).") from None
     strange = sorted(set(config) - {*_KEYS, "params"})

@@ -154,6 +154,9 @@ def split(
     limit: Limit = None,
     each: Each = None,
     domain: Domain = None,
+    repeatable: Annotated[
+        bool, typer.Option("--repeatable", help="For experiments: noise follows from --seed; federated averaging, too.")
+    ] = False,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -174,6 +177,7 @@ def split(
         limit=limit,
         each=each,
         seed=seed,
+        repeatable=repeatable,
     )
     if json:
         print_json({"parties": [str(folder) for folder in made]})
@@ -206,7 +210,10 @@ def app_(
     if json:
         print_json({"app": str(folder)})
     else:
-        OUT.print(f"{folder}\nnext: flwr run {folder} (docs/parties.md)", markup=False)
+        OUT.print(
+            f"{folder}\nnext: flwr run {folder} SUPERLINK --stream, with SUPERLINK as ~/.flwr/config.toml names it",
+            markup=False,
+        )
 
 
 def _noise_and_clip(text: str | None) -> tuple[float, float]:

@@ -119,6 +119,18 @@ def claim_line(scores: Mapping[str, Any]) -> str:
     return f"{claimed}; {shown}{refuted}"
 
 
+def spent_line(results: Sequence[Mapping[str, Any]]) -> str:
+    """What the points of a sweep spent together on the same records; "" where none of them has an (ε, δ)."""
+    spent = [result["guarantee"] for result in results if result["guarantee"]["kind"] == "dp"]
+    if len(spent) < 2:
+        return ""
+    epsilon, delta = (sum(float(one[name]) for one in spent) for name in ("epsilon", "delta"))
+    return (
+        f"every point asked the same records: whoever sees all of them has up to ε = {epsilon:.4g}, δ = {delta:g}. "
+        "Release one, and count what you chose by."
+    )
+
+
 def front_table(results: Sequence[Mapping[str, Any]], best: Sequence[str]) -> Table:
     """One line a point: accuracy and the worst of each threat."""
     threats = list(dict.fromkeys(threat for result in results for threat in result["worst"]))

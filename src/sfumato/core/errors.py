@@ -40,7 +40,7 @@ class RuleBroken(SfumatoError):
 def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for a mistyped name, with the nearest name that exists."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(names) or 'none'}."
     return UsageError(f"unknown {what} '{name}': {hint}")
 

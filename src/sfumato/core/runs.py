@@ -59,6 +59,19 @@ def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
         save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, part)
 
 
+def write_tensors_once(path: Path, tensors: Mapping[str, torch.Tensor]) -> bool:
+    """As ``write_tensors``, unless the file is there, whoever writes it in the meantime; whether it was written."""
+    part = path.with_name(f".{path.name}.first{os.getpid()}")
+    write_tensors(part, tensors)
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        return False
+    finally:
+        part.unlink()
+    return True
+
+
 def read_tensors(path: Path) -> Tensors:
     """Read a safetensors file, with a clear error where it is missing or broken."""
     from safetensors import SafetensorError
@@ -131,7 +144,7 @@ class RunFolder:
         """Open a finished run."""
         run = cls(path)
         if not (path / "config.toml").is_file():
-            raise DataError(f"{path} is not a run folder (it has no config.toml).")
+            raise DataError(f"{path} is not a run folder (it has no config.toml): name one that sfumato fit made.")
         if not run.done:
             again = f"sfumato fit --config {path / 'config.toml'} --out {path} --resume"
             raise DataError(f"the run in {path} was interrupted: finish it with '{again}'.")

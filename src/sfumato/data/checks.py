@@ -62,7 +62,7 @@ def check(
     try:
         opened = open_data(path)
     except SfumatoError as error:
-        return [Problem("error", str(path), _sentence(error), "see the message")]
+        return [Problem("error", str(path), _sentence(error), "correct the path or the file")]
     problems: list[Problem] = []
     checkers = [_Checker(opened, source) for source in opened.parts.values()]
     for checker in checkers:
@@ -167,7 +167,7 @@ class _Checker:
         try:
             schema = shape_of(source, roles, self._opened.entry)
         except SfumatoError as error:
-            self._say("error", _sentence(error), "see the message")
+            self._say("error", _sentence(error), "leave those columns out (--x) or correct them")
             schema = None
         records = _Records(schema, roles, source, self._opened.entry.side if self._opened.entry else None)
         labels = {label.name: _Label(label, source) for label in roles.labels}

@@ -23,6 +23,7 @@ TOML, one table a column, whatever part the column plays (in x, or as a label wi
     columns = ["rent", "food", "rest"]
     total = "spent"
 
+``draft = true`` at the top marks a file whose ranges were read from the records: they count as not declared.
 A column of lists of numbers is declared as ``numeric``; ``[columns."x[3]"]`` declares one place of it otherwise.
 """
 
@@ -69,6 +70,7 @@ class Domain:
     columns: Mapping[str, Column] = field(default_factory=dict)
     signals: Mapping[str, tuple[tuple[tuple[float, float], ...], bool]] = field(default_factory=dict)
     sums: tuple[FixedSum, ...] = ()
+    draft: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -113,7 +115,9 @@ def parse_domain(text: str, name: str) -> Domain:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise DataError(f"{name} is not valid TOML ({error}).") from None
-    _known_keys(content, ("columns", "sums"), name)
+    _known_keys(content, ("columns", "sums", "draft"), name)
+    if not isinstance(content.get("draft", False), bool):
+        raise DataError(f"{name}: draft must be true or false, got {content['draft']!r}.")
     tables = content.get("columns", {})
     if not isinstance(tables, dict) or not tables:
         raise DataError(f"{name} declares no column: write a table [columns.NAME] for each.")
@@ -133,7 +137,7 @@ def parse_domain(text: str, name: str) -> Domain:
             columns[column] = (
                 _numeric(where, column, table) if kind == "numeric" else _categorical(where, column, table)
             )
-    return Domain(name, columns, signals, _sums(name, content.get("sums", []), columns))
+    return Domain(name, columns, signals, _sums(name, content.get("sums", []), columns), content.get("draft", False))
 
 
 def declared_schema(source: Source, roles: Roles, entry: Entry | None, domain: Domain) -> Schema:
@@ -141,7 +145,7 @@ def declared_schema(source: Source, roles: Roles, entry: Entry | None, domain: D
     for column in domain.names:
         if column.partition("[")[0] not in source.columns and column not in source.columns:
             raise DataError(f"{domain.name}: {unknown(f'column of {source.label}', column, source.columns)}")
-    schema = replace(shape_of(source, roles, entry), declared=True)
+    schema = replace(shape_of(source, roles, entry), declared=not domain.draft)
     if schema.kind == "signal":
         schema = _with_ranges(schema, source, domain)
     elif schema.kind == "table":
@@ -169,6 +173,8 @@ _DRAFT = """\
 # A draft of the domain of {source}, READ FROM ITS RECORDS: it is not private.
 # Correct every range and every list from what is publicly known (a questionnaire, a standard, a manual) before you
 # use it with --domain: an end that one record decides, or a category that only one record has, betrays it.
+# Then delete the next line. While it is there, mechanisms that promise privacy for every record refuse the file.
+draft = true
 
 """
 

@@ -354,7 +354,9 @@ class ARS(Mechanism):
         return payload
 
     def _share(self, place: int, x: FloatArray, secret: bytes) -> FloatArray:
-        own = derived(secret, "party", place)
+        # by rows the parties of one run have one encoder: a record's noise must not depend on where it stands
+        once = self.variant == "hardened" and self.split == "rows"
+        own = secret if once else derived(secret, "party", place)
         records = self.blocks_[place % len(self.blocks_)].take(x)
         return self._protect(self.parties_[place], records, own)
 

@@ -27,7 +27,10 @@ def secret_file(path: Path) -> bytes:
     except OSError as error:
         raise DataError(f"cannot keep the device's secret in {path} ({error.strerror}): choose another file.") from None
     if len(secret) != SECRET_BYTES:
-        raise DataError(f"{path} holds {len(secret)} bytes; a device's secret has {SECRET_BYTES}.")
+        raise DataError(
+            f"{path} holds {len(secret)} bytes, and a device's secret has {SECRET_BYTES}: name another file; one that "
+            "does not exist yet is made."
+        )
     return secret
 
 

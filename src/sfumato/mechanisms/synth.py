@@ -143,13 +143,15 @@ class Synth(Mechanism):
 
     def _checked_plan(self, data: Dataset, codes: IntArray) -> Plan:
         """The calibrated plan, after everything that can be refused has been: nothing is spent before."""
+        from sfumato.mechanisms.synthesis.method import public_number
+
         if self.delta >= 1.0 / len(data):
             raise UsageError(
                 f"synth: delta {self.delta:g} is not below 1/{len(data)}, the share of one record in {data.name}: "
                 "such a promise allows to publish a record outright. Lower delta."
             )
         check_domain(data)
-        plan = calibrated(self.method_.plan(len(data)), self.epsilon, self.delta)
+        plan = calibrated(self.method_.plan(public_number(len(data))), self.epsilon, self.delta)
         least = self.method_.least(plan)
         counts = np.bincount(codes, minlength=math.prod(self.sizes_))
         if counts.min() < least:
@@ -176,7 +178,7 @@ class Synth(Mechanism):
             begun = Ledger.from_json(read_json(run.path / BUDGET))
             if begun.plan != self.ledger_.plan:
                 raise DataError(f"{run.path} was begun with another plan: fit into another --out; both runs count.")
-            if any(ask.rate < 1.0 for ask in begun.plan) or begun.bypassed is not None:
+            if not self.method_.resumable:
                 raise DataError(
                     f"{run.path} was interrupted while it spent its budget, and {self.method_.name} keeps no answers "
                     "to go on from. Fit into another --out; the privacy loss of both runs adds up."
@@ -255,8 +257,10 @@ class Synth(Mechanism):
         conditions = (
             "The promise is for each record of the data that the run was fitted on, once; another run on the same "
             "records adds its own loss.",
-            "Ranges, categories, class names and the shape of a record are taken as public; a refusal and the error "
-            "messages of fit are for the owner only.",
+            "Ranges, categories, class names, the shape of a record and the number of records rounded up to a power of "
+            "two are taken as public.",
+            "fit refuses on exact checks (fewer than 1/delta records, no class that drowns in the noise, no constant "
+            "column): its refusals are for the owner only, and a release tells that the checks passed.",
             *(_LABELS_SAY[self.labels],),
             *self.method_.about(),
         )
@@ -307,8 +311,8 @@ def check_domain(data: Dataset) -> None:
     if schema.kind in ("table", "signal") and not schema.declared:
         raise DataError(
             f"{data.name}: its ranges and categories were read from the records, which would leak them. Declare them: "
-            "sfumato data domain FILE > domain.toml, correct it from what is publicly known, and give it with "
-            "--domain domain.toml."
+            "sfumato data domain FILE > domain.toml, correct it from what is publicly known, delete its line "
+            "draft = true, and give it with --domain domain.toml."
         )
     place = 0
     for column in schema.columns:

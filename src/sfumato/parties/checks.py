@@ -286,14 +286,18 @@ def _codes(arrays: Anything, rows: int, classes: Mapping[str, int]) -> dict[str,
     return labels
 
 
-def check_metrics(content: Anything) -> dict[str, float]:
-    """The figures a party reports: numbers, all finite, no lists."""
+def check_metrics(content: Anything, held_out: int) -> dict[str, float]:
+    """The figures a party reports: two counts, of which it has named one at the door, and shares between 0 and 1."""
     check_keys(content, ("metrics",))
     found = dict(content["metrics"])
     if len(found) > 1000 or any(len(str(name)) > 200 for name in found):
         raise Refused("its report is too long")
     if not all(isinstance(value, (int, float)) and math.isfinite(value) for value in found.values()):
         raise Refused("its report holds something else than finite numbers")
+    if found.get("held-out") != held_out:
+        raise Refused(f"it did not test on the {held_out} held-out records that it spoke of")
+    if not all(0.0 <= value <= 1.0 for name, value in found.items() if name not in ("rows", "held-out")):
+        raise Refused("its report holds a figure that is not between 0 and 1")
     return {str(name): float(value) for name, value in found.items()}
 
 

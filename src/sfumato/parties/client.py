@@ -38,10 +38,11 @@ from sfumato.parties.checks import (
 from sfumato.parties.digests import ids_digest, schema_digest
 from sfumato.parties.encoders import has_encoder, keep_encoder, kept_encoder, rounded
 from sfumato.parties.folder import Party, open_party
-from sfumato.parties.learning import HELD_OUT, OWN, Piece, below, beside
+from sfumato.parties.learning import CARD, HELD_OUT, OWN, Piece, below, beside
 from sfumato.parties.precision import packed, steps, unpacked
 from sfumato.parties.records import arrays, config, encoder_records, metrics
 
+_JOINED = "joined.json"
 LOG = logging.getLogger("sfumato.parties")
 Work = Callable[[Message, Party], RecordDict]
 Refusal = Callable[[Message, str, Exception, Party | None], Message]
@@ -137,6 +138,7 @@ def publish(message: Message, party: Party) -> RecordDict:
     check_keys(message.content, ("terms",))
     mode, params = _terms(message.content["terms"])
     party.check_mode(mode)
+    _only_once(has_encoder(party.out))
     made = schemes.publish(mode, params, party.records("train"), party.seed_for("publish"))
     half = wire_of(message.content["terms"]) != "float32"
     made = rounded(made) if half else made
@@ -160,6 +162,7 @@ def share(message: Message, party: Party) -> RecordDict:
     terms = content.pop("terms")
     mode, params = _terms(terms)
     party.check_mode(mode)
+    _only_once((party.out / _JOINED).exists())  # under encoders that hardly differ, noise could be averaged away
     train, test = party.records("train"), party.records("test")
     encoder = None
     if mode == "vertical":
@@ -178,7 +181,7 @@ def share(message: Message, party: Party) -> RecordDict:
     learning.write_piece(party.out / OWN, unpacked(sent["z"], wire, **scale), train.utility, classes)
     learning.write_piece(party.out / HELD_OUT, unpacked(sent["held-out"], wire, **scale), test.utility, classes)
     promise = {"mechanism": shared.mechanism, "guarantee": shared.guarantee.statement, "encoder": digest}
-    write_json(party.out / "joined.json", {**promise, "repeatable": party.seed is not None})
+    write_json(party.out / _JOINED, {**promise, "repeatable": party.seed is not None})
     if mode != "vertical":
         del sent["held-out"]
         sent |= _label_arrays(train)
@@ -191,7 +194,8 @@ def learn(message: Message, party: Party) -> RecordDict:
     check_keys(message.content, ("terms", "shared"))
     terms, theirs = message.content["terms"], message.content["shared"]
     mode, learner, wire = text_of(terms, "mode"), text_of(terms, "learner"), wire_of(terms)
-    joined = read_json(party.out / "joined.json")
+    _only_once((party.out / CARD).exists())  # each answer counts hits among records that never leave
+    joined = read_json(party.out / _JOINED)
     if text_of(terms, "encoder") != joined["encoder"]:
         raise Refused("the representations were made with another encoder than the one this party accepted")
     vertical = mode == "vertical"
@@ -217,6 +221,11 @@ def learn(message: Message, party: Party) -> RecordDict:
     learning.write_shared(party.out, shared, pieces, classes, {**joined, "mode": mode})
     tests = held_out if shared.held_out is None else shared.held_out
     return RecordDict({"metrics": metrics(learning.learn(shared.z, shared.labels, tests, truth, learner))})
+
+
+def _only_once(done: bool) -> None:
+    if done:
+        raise Refused("this party has answered that question in this run, and answers it once")
 
 
 def _terms(terms: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.core import errors
-from sfumato.core.errors import SfumatoError
+from sfumato.core.errors import SfumatoError, UsageError
 from sfumato.core.runs import RunFolder, read_json
 from sfumato.data.domain import DomainName
+from sfumato.data.loading import schema_of
+from sfumato.data.opening import open_data
 from sfumato.data.roles import Names
 from sfumato.parties.folder import SIMULATED
 from sfumato.parties.laying import lay_app
@@ -89,13 +91,24 @@ def fedavg(
 
 def _run(data: str, source: Mapping[str, Any], asked: dict[str, Any], out: Path | None, say: Say) -> Any:
     need_flower()
+    _check(data, source, asked)
     with _folder(out) as folder:
         terms = Terms(**{"wait": 300.0, **asked, "out": str(folder.resolve() / "server")})
         say(f"cut {data} among {terms.parties} parties")
         vertical = terms.mode == "vertical"
-        split_parties(data, folder / "parties", parties=terms.parties, vertical=vertical, seed=terms.seed, **source)
+        cut: dict[str, Any] = {"parties": terms.parties, "vertical": vertical, "seed": terms.seed, "repeatable": True}
+        split_parties(data, folder / "parties", **cut, **source)
         say(f"run {terms.mode} on Flower's simulation engine")
         return simulate_folder(folder, terms)
+
+
+def _check(data: str, source: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """What only a running party or server would find out, before anything is cut or started."""
+    if "initiator" in asked and asked["initiator"] not in (f"party-{number}" for number in range(asked["parties"])):
+        raise UsageError(f"initiator '{asked['initiator']}': the parties are party-0 … party-{asked['parties'] - 1}.")
+    roles = {name: source[name] for name in ("x", "utility", "private", "id", "domain")}
+    if asked["mode"] == "filter" and not schema_of(open_data(data), **roles).private:
+        raise UsageError("in the mode filter every party hides a private label: name one with --private.")
 
 
 @contextmanager

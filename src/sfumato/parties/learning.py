@@ -19,6 +19,7 @@ from sfumato.core.runs import atomic, write_json
 LEARNERS = ("mlp", "logistic")
 SHARED = "shared.parquet"
 OWN = "own.parquet"
+CARD = "card.json"
 HELD_OUT = "held-out.parquet"
 
 
@@ -98,7 +99,7 @@ def _card(out: Path, shared: Piece, parties: Mapping[str, int], about: Mapping[s
     z, labels = shared.z, list(shared.labels)
     digest = hashlib.sha256(np.ascontiguousarray(z).tobytes()).hexdigest()
     size = {"rows": len(z), "width": z.shape[1], "parties": dict(parties), "labels": labels, "digest": digest}
-    write_json(out / "card.json", {**about, **size})
+    write_json(out / CARD, {**about, **size})
     whose = ", ".join(f"{name} ({count:,} {about['layout']})" for name, count in parties.items())
     lines = [
         "# Shared representations",

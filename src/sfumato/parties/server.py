@@ -248,7 +248,7 @@ def _learnt(
             for name, array in accepted[other].arrays.items()
         }
         questions[node] = RecordDict({"terms": config(asked), "shared": ArrayRecord(others)})
-    return roll.ask("learn", questions, lambda _, content: check_metrics(content))
+    return roll.ask("learn", questions, lambda node, content: check_metrics(content, roll.members[node].held_out))
 
 
 def _params(terms: Terms) -> str:

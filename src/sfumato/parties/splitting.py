@@ -28,6 +28,7 @@ from sfumato.workflow.releasing import writable
 ROWS = 4096
 HELD_OUT = 0.2
 """Share of the records that is held out where the set has no test part of its own."""
+MOST_PARTIES = 1000
 ALIGNED = "record"
 """The column that names a record in every party's file of a vertical cut."""
 
@@ -46,15 +47,17 @@ def split_parties(
     limit: int | None = None,
     each: int | None = None,
     seed: int = 0,
+    repeatable: bool = False,
 ) -> list[Path]:
     """Cut ``source`` into ``out/party-0`` … with train.parquet, test.parquet, schema.json and party.toml each.
 
     No subject is in two parties or in two parts. The parties get equal numbers of records, ``each`` of them to share
     if given; ``limit`` is the number of records in all. ``vertical`` gives every party all records and its own
-    columns, and the labels to the first. The folder appears when it is complete.
+    columns, and the labels to the first. The folder appears when it is complete. ``repeatable`` is for experiments: the
+    parties' noise follows from ``seed``, and they take part in federated averaging.
     """
-    if parties < 2:
-        raise UsageError(f"parties must be 2 at least, got {parties}.")
+    if not 2 <= parties <= MOST_PARTIES:
+        raise UsageError(f"parties must be 2 to {MOST_PARTIES:,}, got {parties:,}.")
     opened = open_data(source)
     schema = schema_of(opened, x=x, utility=utility, private=private, id=id, domain=domain)
     if not schema.utility:
@@ -62,9 +65,12 @@ def split_parties(
     parts = _parts(opened, schema, limit, seed)
     with writable(out) as part:
         if vertical:
-            _cut_columns(opened, schema, parts, part, parties, each, seed)
+            _cut_columns(opened, schema, parts, part, parties, each)
         else:
             _cut_rows(opened, schema, parts, part, parties, each, seed)
+        for number in range(parties):
+            choices = _choices(number, opened, derive_seed(seed, "party", number) if repeatable else None)
+            (part / f"party-{number}" / "party.toml").write_text(choices)
     return [out / f"party-{number}" for number in range(parties)]
 
 
@@ -124,7 +130,7 @@ def _cut_rows(
     opened: Opened, schema: Schema, parts: dict[str, Places], out: Path, parties: int, each: int | None, seed: int
 ) -> None:
     for number in range(parties):
-        _lay(out / f"party-{number}", f"party-{number}", schema, opened, derive_seed(seed, "party", number))
+        _lay(out / f"party-{number}", schema)
     for part, places in parts.items():
         for one, roles, rows in places:
             codes, ids = _codes(one, roles, schema)[rows], _subjects(one, roles)[rows]
@@ -151,7 +157,7 @@ def _first(whose: IntArray, each: int, parties: int, name: str) -> IntArray:
 
 
 def _cut_columns(
-    opened: Opened, schema: Schema, parts: dict[str, Places], out: Path, parties: int, each: int | None, seed: int
+    opened: Opened, schema: Schema, parts: dict[str, Places], out: Path, parties: int, each: int | None
 ) -> None:
     """Every party all records; columns dealt out so that their numbers of entries come close; labels to the first."""
     if schema.kind != "table" or len(schema.columns) < parties or len(schema.x_columns) != len(schema.columns):
@@ -173,7 +179,7 @@ def _cut_columns(
             sums=(),
         )
         folder = out / f"party-{number}"
-        _lay(folder, f"party-{number}", own, opened, derive_seed(seed, "party", number))
+        _lay(folder, own)
         for part, places in parts.items():
             for one, roles, rows in places:
                 labels = [label.column for label in roles.labels] if number == 0 else []
@@ -181,15 +187,23 @@ def _cut_columns(
                 _write(one, [*own.x_columns, *labels], [(folder / f"{part}.parquet", kept)], named=True)
 
 
-def _lay(folder: Path, name: str, schema: Schema, opened: Opened, seed: int) -> None:
+def _lay(folder: Path, schema: Schema) -> None:
     folder.mkdir(parents=True)
     write_json(folder / "schema.json", schema.to_json())
-    like = f'like = "{opened.entry.name}"\n' if opened.entry is not None else ""
-    (folder / "party.toml").write_text(
-        f'name = "{name}"\n{like}modes = ["horizontal", "vertical", "filter", "fedavg"]\n'
-        f"# Repeatable noise, for experiments only: without this line the noise is fresh and the mask is in ./secret.\n"
-        f"seed = {seed}\n"
-    )
+
+
+def _choices(number: int, opened: Opened, seed: int | None) -> str:
+    """A party's ``party.toml``; with a seed that of an experiment."""
+    lines = [f'name = "party-{number}"']
+    if opened.entry is not None:
+        lines.append(f'like = "{opened.entry.name}"')
+    if seed is not None:
+        lines += [
+            'modes = ["horizontal", "vertical", "filter", "fedavg"]',
+            "# Repeatable noise, for experiments only: without this line mask and noise follow from ./secret.",
+            f"seed = {seed}",
+        ]
+    return "\n".join(lines) + "\n"
 
 
 def _write(

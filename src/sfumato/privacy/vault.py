@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 
 from sfumato.core.errors import DataError, RuleBroken
-from sfumato.core.runs import read_tensors, write_tensors
+from sfumato.core.runs import read_tensors, write_tensors_once
 from sfumato.privacy.ledger import Ask, Ledger
 from sfumato.privacy.noise import DoubleArray, ExactNoise, Noise
 
@@ -168,9 +168,11 @@ class Vault(Counter):
         if file is not None and file.exists():
             return _kept_answer(file, name)
         answer = make()
-        if file is not None:  # before anybody sees it: an answer that was not kept was not given
-            write_tensors(file, {name: torch.from_numpy(answer)})
-        return answer
+        if file is None:
+            return answer
+        # before anybody sees it: an answer that was not kept was not given, nor one that another process overtook
+        kept = write_tensors_once(file, {name: torch.from_numpy(answer)})
+        return answer if kept else _kept_answer(file, name)
 
     def sampled(self, name: str, rows: Rows, bound: float) -> torch.Tensor:
         ask = self._ask(name, "sum")

@@ -65,7 +65,9 @@ def read_run(path: Path, name: str | None = None) -> Run:
     """Read one audited run folder."""
     config_file = path / "config.toml"
     if not config_file.is_file():
-        raise DataError(f"{path} is not a run folder (it has no config.toml).")
+        raise DataError(
+            f"{path} is not a run folder (it has no config.toml): name one that sfumato fit, sweep or reproduce made."
+        )
     if not (path / "scores.json").is_file():
         raise DataError(f"{path} was not audited (it has no scores.json): run `sfumato audit {path}` first.")
     try:
@@ -111,7 +113,7 @@ def _method(mechanism: str, config: Mapping[str, Any]) -> str:
 def _expand(folder: Path) -> list[tuple[Path, str]]:
     """The run folders in ``folder``, each with the name to print: never a path above the folder itself."""
     if not folder.is_dir():
-        raise DataError(f"{folder} is not a folder.")
+        raise DataError(f"{folder} is not a folder: name one that sfumato fit, sweep or reproduce made.")
     own = folder.resolve().name
     if not (folder / "front.json").is_file():
         return [(folder, own)]

@@ -35,6 +35,10 @@ def _columns(_data: str, scale: str) -> Scale:
     return Scale(tuple(parts), EFFORTS[scale], limit=LIMIT.get(scale))
 
 
+_ACCURACY, _F1 = 0.835, 0.89
+"""Asked of three parties at the strongest noise; and that fewer categories are rebuilt than by the paper's Adv. Tr."""
+
+
 def _table3(_data: str, results: Results) -> list[Row]:
     """Accuracy, F1 of the frequent class and the share of categorical columns that the best attacker rebuilds."""
     rows: list[Row] = []
@@ -49,20 +53,29 @@ def _table3(_data: str, results: Results) -> list[Row]:
         last = parties == 3 and epsilon == max(_TABLE3[3])
         limit = _TABLE3[parties].get(epsilon, (0, 0, 1.0, 0))[2]
         rows += [
-            score_row(f"{name}: accuracy", accuracy(result), paper=theirs[0], holds=_above(accuracy(result), last)),
-            Row(f"{name}: F1", "f1", "higher", theirs[1], f1, (f1, f1), holds=f1 >= 0.89 if last else None),
             score_row(
-                f"{name}: categories rebuilt by {rebuilt['attack']}",
+                f"{name}: accuracy" + (f" (asked: {_ACCURACY:g})" if last else ""),
+                accuracy(result),
+                paper=theirs[0],
+                holds=accuracy(result)["value"] >= _ACCURACY if last else None,
+            ),
+            Row(
+                f"{name}: F1" + (f" (asked: {_F1:g})" if last else ""),
+                "f1",
+                "higher",
+                theirs[1],
+                f1,
+                (f1, f1),
+                holds=f1 >= _F1 if last else None,
+            ),
+            score_row(
+                f"{name}: categories rebuilt by {rebuilt['attack']}" + (f" (asked: below {limit:g})" if last else ""),
                 rebuilt,
                 paper=theirs[3],
                 holds=rebuilt["value"] < limit if last else None,
             ),
         ]
     return rows + _rises(results)
-
-
-def _above(score: Mapping[str, Any], asked: bool) -> bool | None:
-    return score["value"] >= 0.835 if asked else None
 
 
 def _rises(results: Results) -> list[Row]:

@@ -10,7 +10,7 @@ from sfumato.studies.ars_base import FACES, LIMIT, PAPERS_ATTACKER, is_variant, 
 from sfumato.studies.base import Part, Results, Row, Scale, Study, accuracy, attack_score, score_row
 
 _MIXES = ("1,0,0", "0.5,0.25,0.25", "0,0.5,0.5", "0.5,0.5,0", "0.34,0.33,0.33", "0,1,0")
-_HOW_MANY = {"smoke": 2, "cpu": 4, "full": 6}
+_HOW_MANY = {"smoke": 2, "cpu": 3, "full": 6}
 _TABLE4: Mapping[str, Mapping[float, float]] = {
     "1,0,0": {0.5: 15.274, 1.0: 8.812, 2.0: 6.720},
     "0.5,0.25,0.25": {0.5: 18.363, 1.0: 12.033, 2.0: 9.522},

@@ -108,7 +108,8 @@ def _table1(data: str, results: Results) -> list[Row]:
         said = f"ε = {epsilon:g}, δ = {delta:g}"
         cnn, logistic = (_students(results, student, epsilon) for student in ("cnn", "logistic"))
         goal = _GOALS.get((data, epsilon))
-        rows.append(_mean_row(f"{said}: the paper's CNN", cnn, _PAPER.get((data, epsilon)), goal))
+        asked = "" if goal is None else f" (asked: {goal:g})"
+        rows.append(_mean_row(f"{said}: the paper's CNN{asked}", cnn, _PAPER.get((data, epsilon)), goal))
         rows.append(_mean_row(f"{said}: logistic regression", logistic, _PAPER_LOGISTIC.get((data, epsilon))))
     real: list[Mapping[str, Any]] = [
         {**score, "value": score["control"], "ci": [score["control"]] * 2} for score in cnn

@@ -80,7 +80,7 @@ def release_run(
 def writable(out: Path) -> Iterator[Path]:
     """A new folder that becomes ``out`` if all goes well; what cannot be written is a ``DataError``."""
     if out.exists():
-        raise DataError(f"{out} already exists: choose another --out.")
+        raise DataError(f"{out} already exists: choose another folder.")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with atomic(out) as part:

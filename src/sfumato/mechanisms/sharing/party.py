@@ -48,8 +48,10 @@ class Party:
         latents = self.latents(x)
         z, records = torch.from_numpy(latents), as_tensor(x)
         lam_0, *rest = defence.weights
-        moved = against_decoder(self.substitute, z, records, torch.from_numpy(masks), defence.epsilon, defence.n)
-        delta = lam_0 * (moved - z)
+        delta = torch.zeros_like(z)
+        if lam_0 > 0.0:
+            moved = against_decoder(self.substitute, z, records, torch.from_numpy(masks), defence.epsilon, defence.n)
+            delta = lam_0 * (moved - z)
         for lam_k, (network, wanted) in zip(rest, self.attributes.values(), strict=True):
             delta = delta + lam_k * towards_class(network, z, wanted, defence.epsilon)
         return np.asarray((z + delta).numpy(), dtype=np.float32)

@@ -30,9 +30,10 @@ class DPSGDGan(Method):
     """
 
     name = "dpsgd-gan"
+    resumable = False
 
     batch = 256
-    """Expected size of a sample."""
+    """Expected size of a sample, at most: the rate is for the number of records rounded up to a power of two."""
     bound = 1.0
     steps = 1500
     per_generator = 3

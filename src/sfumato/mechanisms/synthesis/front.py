@@ -12,7 +12,7 @@ from sfumato.core.randomness import Secure, derive_seed
 from sfumato.mechanisms.base import Progress
 from sfumato.mechanisms.synthesis.classes import Classes
 from sfumato.mechanisms.synthesis.dpsgd import DPSGDGan, draw
-from sfumato.mechanisms.synthesis.method import Method, Task
+from sfumato.mechanisms.synthesis.method import Method, Task, public_number
 from sfumato.nets import gan
 from sfumato.nets.fixed import FixedFront
 from sfumato.nets.loop import take_step
@@ -33,6 +33,7 @@ class NoiseLayer(Method):
 
     name = "noise-layer"
     labels = ("data", "noisy", "public", "none")
+    resumable = False
     doubt = (
         "Not proven: Theorem 2 takes a weight update for a function of the noisy output alone, but the gradient of "
         "every layer before the noise is Σ patches(xᵢ)·δᵢ and depends on the raw records xᵢ. The ε is the claim of the "
@@ -80,7 +81,7 @@ class NoiseLayer(Method):
         chance = torch.Generator().manual_seed(derive_seed(self.task.seed, self.name, "z"))
         both = (self.discriminator, self.generator)
         critic, artist = (torch.optim.Adam(net.parameters(), lr=self.rate, betas=(0.5, 0.999)) for net in both)
-        steps, rate, secret = self.task.steps or self.steps, self._rate(len(records)), Secure()
+        steps, rate, secret = self.task.steps or self.steps, self._rate(public_number(len(records))), Secure()
         self.generator.train()
         for step in range(steps):
             self.noise.sigma = counter.claim(_LAYER)

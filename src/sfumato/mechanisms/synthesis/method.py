@@ -33,6 +33,11 @@ class Task:
     seed: int = 0
 
 
+def public_number(records: int) -> int:
+    """The number of records rounded up to a power of two: so much of it may decide sampling rates, and is published."""
+    return 1 << max(records - 1, 0).bit_length()
+
+
 class Method(ABC):
     """Built from a ``Task`` alone: nothing of it, sizes of networks included, may depend on private records.
 
@@ -47,13 +52,15 @@ class Method(ABC):
     """What it can protect about the labels."""
     doubt: ClassVar[str | None] = None
     """Why the claimed ε is not proven; None for a sound method."""
+    resumable: ClassVar[bool] = True
+    """Whether every answer is kept on disk, so that an interrupted run asks nothing twice."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
 
     @abstractmethod
     def plan(self, records: int) -> tuple[Ask, ...]:
-        """Every question, with its share of the budget. ``records`` is for sampling rates only."""
+        """Every question, with its share of the budget. ``records`` is their ``public_number``, for sampling rates."""
 
     @abstractmethod
     def learn(self, counter: Counter, progress: Progress) -> None:

@@ -14,7 +14,7 @@ from sfumato.attacks.membership import NearestSynthetic
 from sfumato.attacks.reidentification import ReidentifyByQuery
 from sfumato.auditing import Audit, Controls, Effort, audit
 from sfumato.auditing.synthetic import ALIGNED
-from sfumato.cli.show import claim_line, front_table, score_table
+from sfumato.cli.show import claim_line, front_table, score_table, spent_line
 from sfumato.core.dataset import Splits
 from sfumato.core.errors import UsageError
 from sfumato.core.runs import read_json
@@ -203,3 +203,9 @@ def test_a_table_is_audited_by_boosted_trees_and_marginals(patched: pytest.Monke
     assert result.accuracy.attack == "student boosted-trees"
     assert {score.metric for score in result.information} == {"column-shapes", "pair-trends"}
     assert result.worst["differential-privacy"].value < 5.0
+
+
+def test_a_sweep_says_what_its_points_spent_together() -> None:
+    points = [{"guarantee": {"kind": "dp", "epsilon": epsilon, "delta": 1e-5}} for epsilon in (1.0, 2.5)]
+    assert "ε = 3.5, δ = 2e-05" in spent_line(points)
+    assert spent_line(points[:1]) == spent_line([{"guarantee": {"kind": "empirical", "epsilon": None}}] * 3) == ""

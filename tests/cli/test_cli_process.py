@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from desk import PEOPLE, Call
 
 COMMAND = (sys.executable, "-m", "sfumato")
@@ -54,9 +55,10 @@ def test_a_fit_that_was_killed_goes_on_to_the_very_same_mechanism(desk: Path, ca
     assert not (desk / "new/checkpoint/progress.safetensors").exists()
 
 
-def test_control_c_is_one_sentence_and_resume_goes_on(desk: Path, call: Call) -> None:
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_is_one_sentence_and_resume_goes_on(sign: signal.Signals, desk: Path, call: Call) -> None:
     args = (*TABLE, "--quiet")
-    code, out, err = stop_after_first_epoch(args, desk / "new", signal.SIGINT)
+    code, out, err = stop_after_first_epoch(args, desk / "new", sign)
     assert (code, out) == (130, "")
     assert err.startswith("sfumato: interrupted")
     assert err.count("\n") == 1

@@ -58,6 +58,12 @@ def test_resume_finishes_an_interrupted_run_and_leaves_a_finished_one_alone(desk
     assert (desk / "interrupted" / WEIGHTS).stat().st_mtime_ns == written
 
 
+def test_resume_of_nothing_is_refused(desk: Path, call: Call) -> None:
+    ended = call("fit", "ran", *PEOPLE, *QUICK, "--resume", "--out", "typo")
+    assert ended.code == 3 and "nothing to resume in typo: leave out --resume" in ended.err
+    assert not (desk / "typo").exists()
+
+
 def test_a_run_killed_before_its_first_epoch_can_be_resumed(desk: Path, call: Call) -> None:
     (desk / "young").mkdir()
     (desk / "young/config.toml").write_bytes((desk / "run/config.toml").read_bytes())

@@ -30,8 +30,8 @@ def suite(schema: Schema, *, epochs: int = 6, width: int = 32, steps: int = 500,
         residual,
         *probes,
         ReidentifyByDecoding(inverse=residual),
-        ReidentifyByEncoder(),
         ReidentifyByQuery(),
+        ReidentifyByEncoder(),
     ]
 
 

@@ -52,7 +52,8 @@ _HARDENED = {"smoke": (1.0,), "cpu": (0.5, 1.0, 1.5), "full": (0.25, 0.5, 0.75, 
 
 
 def _intensity(data: str, scale: str) -> Scale:
-    """Nothing, the published noise, the hardened variant and the simple ways over ε; faces also without the mask."""
+    """Nothing, the published noise, the hardened variant and the simple ways over ε; at full scale faces also without
+    the mask."""
     few: dict[str, Any] = {"epochs": 2} if scale == "smoke" else {}
     faces = data == "celeba"
     parties = 3 if faces else 5
@@ -65,7 +66,7 @@ def _intensity(data: str, scale: str) -> Scale:
         *(_simple(way, value, parties, few) for way, values in ways for value in values),
         *(ours("published", epsilon, few, **share) for epsilon in strengths),
     ]
-    if faces:
+    if faces and scale == "full":
         points.append(ours("published", 1.0, few, **share, masked=False))
     return Scale((Part(tuple(points)),), (FACES if faces else EFFORTS)[scale], limit=LIMIT.get(scale))
 

@@ -23,6 +23,11 @@ def test_help_prints_and_exits_with_zero(call: Call, command: tuple[str, ...], f
     assert ended.out.startswith(" ".join(("Usage: sfumato", *command)))
 
 
+def test_help_says_what_an_argument_means(call: Call) -> None:
+    assert "filter-linear" in call("fit", "-h").out
+    assert "must not exist" in call("share", "app", "-h").out
+
+
 def test_without_arguments_the_help_is_printed(call: Call) -> None:
     ended = call()
     assert "Traceback" not in ended.err

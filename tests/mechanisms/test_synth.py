@@ -298,14 +298,13 @@ def test_release_as_png_files_is_a_folder_that_loads(spent: Path, tmp_path: Path
 def test_no_seed_of_noise_is_stored(spent: Path) -> None:
     assert "seed" not in (spent / "budget.json").read_text()
     stored = read_json(spent / "mechanism.json")["params"]
-    assert set(stored) == {"method", "epsilon", "delta", "labels", "steps", "seed"}
+    assert set(stored) == {"method", "epsilon", "delta", "labels", "steps", "bend", "seed"}
 
 
 @pytest.mark.parametrize("records", [1500, 400])  # of the few every one is in every sample
 def test_refused_resume_of_a_run_on_samples_keeps_its_ledger(records: int, tmp_path: Path) -> None:
-    config = resolve(
-        "synth", {"source": "digits", "utility": ["digit"]}, {"method": "dpsgd-gan", "epsilon": 5.0, "steps": 3}, seed=0
-    )
+    params = {"method": "dpsgd-gan", "epsilon": 5.0, "labels": "none", "steps": 3}
+    config = resolve("synth", {"source": "digits", "utility": ["digit"]}, params, seed=0)
     splits = sfumato.load_splits("digits", utility=["digit"], limit=records)
 
     def stop(*_: object) -> None:
@@ -332,3 +331,15 @@ def test_bends_keep_a_picture_a_picture_and_need_no_record() -> None:
     assert bent.shape == pictures.shape and float(bent.min()) >= 0.0 and float(bent.max()) <= 1.0
     assert torch.equal(bent, again) and torch.allclose(still, pictures, atol=1e-5)
     assert 0.01 < float((bent - pictures).abs().mean()) < 0.3
+
+
+def test_a_run_that_spent_its_budget_draws_straight_pictures_too(spent: Path) -> None:
+    bent, straight = Synth.load(spent), Synth.load(spent, bend=0.0)
+    assert straight.spent_ == bent.spent_
+    x = straight.sample(50, seed=3).x
+    method = straight.method_
+    drawn, _ = method.gaussians.draw(50, torch.Generator().manual_seed(3))
+    assert np.array_equal(x, method.tones.shown(drawn).numpy())
+    assert np.abs(bent.sample(50, seed=3).x - x).mean() > 0.01
+    with pytest.raises(UsageError, match="bend must lie in"):
+        Synth(bend=-1.0)._check_params()

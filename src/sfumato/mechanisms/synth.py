@@ -13,13 +13,14 @@ import numpy as np
 import torch
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
-from sfumato.core.errors import DataError, RuleBroken, UsageError, unknown
+from sfumato.core.errors import DataError, RuleBroken, UsageError, check_range, unknown
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.randomness import Randomness, Seeded, fresh_seed
 from sfumato.core.release import Release
 from sfumato.core.runs import RunFolder, read_json, write_json
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.base import Mechanism, Progress
+from sfumato.mechanisms.synthesis.warps import BEND
 from sfumato.privacy.ledger import RELATION, Ledger, calibrated, check_target, pld_epsilon
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class Synth(Mechanism):
     epsilon, delta   the target for the whole run; the noise is the least that keeps it
     labels   ``data``: (x, y) is one record; ``noisy``: Theorem 3; ``public``: y is known anyway; ``none``: no labels
     steps    of training; 0 means the method's own
+    bend     how far ``mixture`` bends drawn pictures, in sides: bends teach networks, 0 is for the eye and for linear
+             models. It is no part of what was learnt: ``Synth.load(run, bend=0.0)`` draws straight ones of the same run
 
     The budget is spent by ``fit``, once; ``release`` and ``sample`` are free. The noise comes from the operating
     system, so two fits with one seed differ: the seed is of initial weights only.
@@ -78,6 +81,7 @@ class Synth(Mechanism):
         delta: float = 1e-5,
         labels: str = "data",
         steps: int = 0,
+        bend: float = BEND,
         seed: int = 0,
     ) -> None:
         self.method = method
@@ -85,6 +89,7 @@ class Synth(Mechanism):
         self.delta = delta
         self.labels = labels
         self.steps = steps
+        self.bend = bend
         self.seed = seed
 
     @property
@@ -97,6 +102,7 @@ class Synth(Mechanism):
             raise unknown("way with labels", self.labels, LABELS)
         if self.steps < 0:
             raise UsageError(f"synth: steps must not be negative, got {self.steps}.")
+        check_range("synth", "bend", self.bend, 0.0, 0.5)
         if self.method != "auto":
             able = method_class(self.method).labels
             if self.labels not in able:
@@ -116,7 +122,9 @@ class Synth(Mechanism):
             raise UsageError(
                 f"synth: the utility labels make {classes} joint classes, at most {MOST_CLASSES} are possible."
             )
-        self.method_ = cls(Task(schema, classes, self.epsilon, self.delta, self.labels, self.steps, self.seed))
+        self.method_ = cls(
+            Task(schema, classes, self.epsilon, self.delta, self.labels, self.steps, self.seed, self.bend)
+        )
 
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
         from sfumato.privacy.vault import Records, Vault

@@ -66,10 +66,9 @@ def _methods_scale(_data: str, scale: str) -> Scale:
     """Every method for pictures at one (ε, δ), for its students alone."""
     epsilon, delta = _METHODS_TARGET
     steps = {"steps": 10} if scale == "smoke" else {}
-    points = tuple(
-        Point("synth", {"method": method, "epsilon": epsilon, "delta": delta, **steps}, tag=method)
-        for method in _METHODS
-    )
+    common = {"epsilon": epsilon, "delta": delta, **steps}
+    straight = Point("synth", {"method": "mixture", "bend": 0.0, **common}, tag="mixture-straight")
+    points = (straight, *(Point("synth", {"method": method, **common}, tag=method) for method in _METHODS))
     effort = replace(_EFFORTS[scale], threats="none", students=("cnn", "logistic"))
     return Scale((Part(points, effort=effort),), effort, limit=2000 if scale == "smoke" else None, warm_start=False)
 
@@ -124,10 +123,11 @@ def _methods(data: str, results: Results) -> list[Row]:
     rows = []
     for result in results:
         method = result["params"]["method"]
+        said = f"{method}, pictures not bent" if result["params"].get("bend") == 0.0 else method
         for score in result["utility"]:
             if score["metric"] == "accuracy":
                 paper = _METHODS_PAPER.get((data, method)) if score["attack"] == "student cnn" else None
-                name = f"{method}, guarantee {result['guarantee']['kind']}: {score['attack']}"
+                name = f"{said}, guarantee {result['guarantee']['kind']}: {score['attack']}"
                 rows.append(score_row(name, score, paper=paper))
     return rows
 

@@ -11,6 +11,7 @@ from torch import nn
 
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.base import Progress
+from sfumato.mechanisms.synthesis.warps import BEND
 from sfumato.privacy.ledger import Ask, Plan
 from sfumato.privacy.vault import Counter
 
@@ -22,6 +23,7 @@ class Task:
     ``epsilon`` is the target, for constants that depend on how much can be asked; ``steps`` 0 means the method's own.
     ``labels`` says what is protected about y: ``data`` ((x, y) is one record), ``noisy`` (Theorem 3), ``public`` or
     ``none`` (there are no labels). ``seed`` is of public randomness only: initial weights, sampling, never noise.
+    ``bend`` is how far a method that bends its pictures does so.
     """
 
     schema: Schema
@@ -31,6 +33,7 @@ class Task:
     labels: str = "data"
     steps: int = 0
     seed: int = 0
+    bend: float = BEND
 
 
 def public_number(records: int) -> int:

@@ -108,7 +108,8 @@ class Mixture(Method):
     def _drawn(self, rows: int, generator: torch.Generator, only: int | None = None) -> Tensor:
         """Records with real contrast; pictures are bent, too."""
         x = self.tones.shown(self.gaussians.draw(rows, generator, only)[0])
-        return warped(x, generator) if self.task.schema.kind == "image" else x
+        straight = self.task.bend == 0.0 or self.task.schema.kind != "image"
+        return x if straight else warped(x, generator, self.task.bend)
 
     def modules(self) -> dict[str, nn.Module]:
         """The first of two teachers is not needed to draw."""

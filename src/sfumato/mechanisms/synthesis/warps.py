@@ -11,7 +11,7 @@ BEND = 2.0 / 28.0
 _KNOTS = 5
 
 
-def warped(pictures: Tensor, generator: torch.Generator, bend: float = BEND) -> Tensor:
+def warped(pictures: Tensor, generator: torch.Generator, bend: float) -> Tensor:
     """(n, C, H, W), each bent by shifts drawn at 5 × 5 knots and interpolated between them. No record is needed."""
     n, _, height, width = pictures.shape
     still = torch.eye(2, 3).expand(n, 2, 3)

@@ -47,7 +47,10 @@ DATA = {
     "an unwritable file, report": (("report", "audited", "--out", "people.csv/page.html"), "people.csv|path"),
     "a used folder, fit": (("fit", "ran", *PEOPLE, "-q", "--out", "run"), "run already holds a run|--out|--resume"),
     "a used folder, sweep": (("sweep", "ran", *PEOPLE, "--knob", "lam=0,1", "-q", "--out", "sounds"), "sounds|--out"),
-    "a used folder, release": (("release", "run", "-d", "people.csv", "-q", "--out", "sounds"), "sounds|choose another folder"),
+    "a used folder, release": (
+        ("release", "run", "-d", "people.csv", "-q", "--out", "sounds"),
+        "sounds|choose another folder",
+    ),
     "a used folder, demo": (("demo", "-q", "--out", "sounds"), "sounds|--out"),
     "another configuration with --resume": (
         ("fit", "ran", *PEOPLE, "--set", "epochs=1", "--set", "lam=0.5", "-q", "--out", "run", "--resume"),

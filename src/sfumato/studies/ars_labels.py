@@ -41,7 +41,8 @@ def _figure7(_data: str, results: Results) -> list[Row]:
 
 
 def _figure8(_data: str, results: Results) -> list[Row]:
-    """Accuracy on the task and on both private labels, by the best fresh classifier."""
+    """Accuracy on the task and on both private labels, by the best fresh classifier; and who is found among candidates,
+    which the paper does not ask."""
     rows = []
     for result in results:
         rows.append(score_row(f"{result['point']}: task", accuracy(result)))
@@ -49,6 +50,8 @@ def _figure8(_data: str, results: Results) -> list[Row]:
             found = [s for s in result["attacks"] if s["metric"] == "accuracy" and s["target"] == label]
             best = max(found, key=lambda s: float(s["value"]))
             rows.append(score_row(f"{result['point']}: {label}, private, by {best['attack']}", best))
+        found = result["worst"]["reidentification"]
+        rows.append(score_row(f"{result['point']}: found among {found['n']} faces by {found['attack']}", found))
     return rows
 
 

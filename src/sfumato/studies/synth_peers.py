@@ -52,7 +52,7 @@ class Effort:
 
 EFFORTS = {
     "smoke": Effort((1.0,), ("mst",), 300.0, 1, 3000),
-    "cpu": Effort((0.5, 1.0, 3.0, 10.0), ("mst", "ctgan"), 1800.0, 5),
+    "cpu": Effort((0.5, 1.0, 3.0, 10.0), ("mst",), 600.0, 5),
     "full": Effort((0.5, 1.0, 3.0, 10.0), tuple(PEERS), 3600.0, 5),
 }
 

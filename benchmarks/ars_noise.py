@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sfumato.nets import fgsm
-from sfumato.nets.autoencoder import substitute_decoder
+from sfumato.nets.autoencoders import substitute_decoder
 
 RECORDS, LATENT, STEPS, EPSILON = 10_000, 64, 10, 1.0
 TARGET, FASTER = 1.15, 2.0

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from sfumato.nets.gan import SmallDiscriminator
-from sfumato.nets.per_record import record_gradients
-from sfumato.privacy.vault import clipped_sum
+from sfumato.mechanisms.synth.gan_networks import SmallDiscriminator
+from sfumato.mechanisms.synth.per_record_gradients import record_gradients
+from sfumato.privacy.query_counter import clipped_sum
 
 TARGET = 1.2
 BATCH, ROUNDS = 256, 15

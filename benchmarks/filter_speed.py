@@ -14,10 +14,10 @@ import torch
 
 from sfumato.core.randomness import Seeded
 from sfumato.core.schema import Schema
-from sfumato.mechanisms.filter import Filter, LinearFilter
-from sfumato.mechanisms.filtering.game import ROUNDS, Choice, Game, Labels, Spent
-from sfumato.mechanisms.vae import VAE
-from sfumato.nets.loop import forward_in_batches
+from sfumato.mechanisms.filter.mechanism import Filter, LinearFilter
+from sfumato.mechanisms.filter.min_max_game import ROUNDS, Choice, Labels, MinMaxGame, Spent
+from sfumato.mechanisms.filter.vae import VAE
+from sfumato.nets.training_loop import forward_in_batches
 
 RECORDS, USERS, ROUNDS_TIMED = 60_000, 100, 7
 SECONDS, TIMES_ONE, SHARE, BYTES = 5.0, 20.0, 0.05, 64 * 1024
@@ -64,7 +64,7 @@ def _train(mean: torch.Tensor, variance: torch.Tensor, labels: torch.Tensor, use
     public = rows[:0] if users == 1 else rows[RECORDS // 2 :]
     private, utility = (Labels(part[None], (2,)) for part in labels)
     choices = [Choice(private, utility, part, public, 300.0) for part in own]
-    game = Game(mean, variance, choices, LinearFilter().rules())
+    game = MinMaxGame(mean, variance, choices, LinearFilter().rules())
     for number in range(ROUNDS):
         game.round(number)
     game.enforce()

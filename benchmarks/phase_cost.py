@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from sfumato.nets.loop import channels_last
-from sfumato.nets.phase import (
+from sfumato.mechanisms.phase import (
     NETWORKS,
     Each,
     PhaseActivation,
@@ -24,6 +23,7 @@ from sfumato.nets.phase import (
     split,
     to_phase,
 )
+from sfumato.nets.training_loop import channels_last
 
 BATCH, ROUNDS = 128, 9
 FORWARD, TRAINING, FASTER = 2.1, 2.2, 1.6

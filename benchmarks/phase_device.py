@@ -12,10 +12,10 @@ import torch
 
 from sfumato.core.randomness import Secure
 from sfumato.data import load_splits
-from sfumato.mechanisms.phase import Phase
-from sfumato.mechanisms.phasing.decoys import grouped_rows, record_tags
-from sfumato.mechanisms.phasing.keys import hide, turn
-from sfumato.nets.loop import as_tensor, forward_in_batches
+from sfumato.mechanisms.phase.decoys import grouped_rows, record_tags
+from sfumato.mechanisms.phase.keys import hide, turn
+from sfumato.mechanisms.phase.mechanism import Phase
+from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 TARGET = 0.10
 RECORDS, ROUNDS = 128, 60

@@ -11,7 +11,7 @@ import torch
 
 from sfumato.core.dataset import Dataset
 from sfumato.data import load_splits
-from sfumato.mechanisms.ran import RAN
+from sfumato.mechanisms.ran.mechanism import RAN
 
 TARGET = 0.95
 ROUNDS = 15

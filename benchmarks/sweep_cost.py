@@ -8,10 +8,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from sfumato.attacks.inverse import InverseNetwork
+from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
 from sfumato.auditing import Controls, Effort, audit
 from sfumato.data import load_splits
-from sfumato.mechanisms.ran import RAN
+from sfumato.mechanisms.ran.mechanism import RAN
 
 LAMBDAS = (0.9, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.03, 0.02, 0.01)
 COMPARED = (0.5, 0.1, 0.01)

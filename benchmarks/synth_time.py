@@ -10,7 +10,7 @@ from sfumato import load
 from sfumato.auditing import CPU
 from sfumato.auditing.students import CNN, fit_student
 from sfumato.core.errors import SfumatoError
-from sfumato.mechanisms.synth import Synth
+from sfumato.mechanisms.synth.mechanism import Synth
 
 DRAWING, WHOLE = 60.0, 600.0
 """Seconds that a synthetic set of the size of MNIST may take, and that everything together may."""

@@ -17,7 +17,7 @@ from sfumato.core.schema import Schema
 from sfumato.data import load_splits
 from sfumato.mechanisms import mechanism_class, names
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.vae import VAE
+from sfumato.mechanisms.filter.vae import VAE
 
 torch.set_num_threads(1)
 

@@ -13,14 +13,14 @@ __version__ = "0.1.0"
 _HOME = {
     "load": "sfumato.data",
     "load_splits": "sfumato.data",
-    "RAN": "sfumato.mechanisms.ran",
-    "VAE": "sfumato.mechanisms.vae",
-    "Filter": "sfumato.mechanisms.filter",
-    "LinearFilter": "sfumato.mechanisms.filter",
-    "Phase": "sfumato.mechanisms.phase",
-    "Synth": "sfumato.mechanisms.synth",
-    "ARS": "sfumato.mechanisms.ars",
-    "to_phase": "sfumato.nets.phase",
+    "RAN": "sfumato.mechanisms.ran.mechanism",
+    "VAE": "sfumato.mechanisms.filter.vae",
+    "Filter": "sfumato.mechanisms.filter.mechanism",
+    "LinearFilter": "sfumato.mechanisms.filter.mechanism",
+    "Phase": "sfumato.mechanisms.phase.mechanism",
+    "Synth": "sfumato.mechanisms.synth.mechanism",
+    "ARS": "sfumato.mechanisms.ars.mechanism",
+    "to_phase": "sfumato.mechanisms.phase",
     "audit": "sfumato.auditing",
     "sweep": "sfumato.workflow",
 }
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from sfumato.auditing import audit as audit
     from sfumato.data import load as load
     from sfumato.data import load_splits as load_splits
-    from sfumato.mechanisms.ars import ARS as ARS
-    from sfumato.mechanisms.filter import Filter as Filter
-    from sfumato.mechanisms.filter import LinearFilter as LinearFilter
-    from sfumato.mechanisms.phase import Phase as Phase
-    from sfumato.mechanisms.ran import RAN as RAN
-    from sfumato.mechanisms.synth import Synth as Synth
-    from sfumato.mechanisms.vae import VAE as VAE
-    from sfumato.nets.phase import to_phase as to_phase
+    from sfumato.mechanisms.ars.mechanism import ARS as ARS
+    from sfumato.mechanisms.filter.mechanism import Filter as Filter
+    from sfumato.mechanisms.filter.mechanism import LinearFilter as LinearFilter
+    from sfumato.mechanisms.filter.vae import VAE as VAE
+    from sfumato.mechanisms.phase import to_phase as to_phase
+    from sfumato.mechanisms.phase.mechanism import Phase as Phase
+    from sfumato.mechanisms.ran.mechanism import RAN as RAN
+    from sfumato.mechanisms.synth.mechanism import Synth as Synth
     from sfumato.workflow import sweep as sweep
 
 __all__ = [

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from sfumato.attacks import suite
+from sfumato.attacks.attribute.probes import KINDS, AttributeProbe
 from sfumato.attacks.base import Attack, ReconstructionAttack
-from sfumato.attacks.inverse import InverseNetwork
-from sfumato.attacks.probes import KINDS, AttributeProbe
-from sfumato.attacks.reidentification import ReidentifyByDecoding, ReidentifyByEncoder, ReidentifyByQuery
+from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
+from sfumato.attacks.reidentification.candidates import ReidentifyByDecoding, ReidentifyByEncoder, ReidentifyByQuery
 from sfumato.auditing.auditor import _Scene
 from sfumato.auditing.effort import Effort
 from sfumato.core.dataset import FloatArray, Splits

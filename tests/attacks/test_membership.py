@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sfumato.attacks.base import Attack
-from sfumato.attacks.membership import (
+from sfumato.attacks.membership.synthetic_records import (
     TPR,
     DensityRatio,
     MembershipAttack,
@@ -20,7 +20,7 @@ from sfumato.attacks.membership import (
     nearest_distance,
 )
 from sfumato.auditing.effort import Effort
-from sfumato.auditing.synthetic import membership_stage
+from sfumato.auditing.plans.synthetic import membership_stage
 from sfumato.core.dataset import Dataset, FloatArray, Splits
 from sfumato.core.errors import RuleBroken
 from sfumato.core.guarantee import empirical

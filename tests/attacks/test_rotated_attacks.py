@@ -13,14 +13,14 @@ from turned import Turned
 
 from sfumato.attacks import rotation_suite, suite
 from sfumato.attacks.base import Attack
-from sfumato.attacks.cloud import CloudProbe, CloudView, LabelByCloud
-from sfumato.attacks.critic import EstimateAngle, InverseCritic
-from sfumato.attacks.listing import ListCritic, ListDecoder, in_any_order
-from sfumato.attacks.plain import PlainDecoder
-from sfumato.attacks.rotated import AverageFrame, InverseFrame
-from sfumato.attacks.rotation import Frame, span_basis
-from sfumato.attacks.rows import RowsByCritic, RowsByDecoding, RowsByKey
-from sfumato.attacks.spans import IntersectSpans, ReidentifyBySpan, common_line
+from sfumato.attacks.rotations.cloud_view import CloudProbe, CloudView, LabelByCloud
+from sfumato.attacks.rotations.direction_critic import EstimateAngle, InverseCritic
+from sfumato.attacks.rotations.feature_decoder import PlainDecoder
+from sfumato.attacks.rotations.inverse_frame import AverageFrame, InverseFrame
+from sfumato.attacks.rotations.list_decoder import ListCritic, ListDecoder, in_any_order
+from sfumato.attacks.rotations.message_algebra import Frame, span_basis
+from sfumato.attacks.rotations.row_guesses import RowsByCritic, RowsByDecoding, RowsByKey
+from sfumato.attacks.rotations.row_spans import IntersectSpans, ReidentifyBySpan, common_line
 from sfumato.auditing import Controls, Effort, audit
 from sfumato.auditing.auditor import _Scene
 from sfumato.core import metrics

@@ -9,17 +9,17 @@ import pytest
 
 from sfumato.attacks import shared_suite
 from sfumato.attacks.base import Attack
-from sfumato.attacks.inverse import InverseNetwork
-from sfumato.attacks.masks import KnownMask, MaskBySpread, ReadMask, SearchMask, masks_by_spread
-from sfumato.attacks.substitute import AnyMask, AverageShares, CleanDecoder, OwnMask, random_masks
+from sfumato.attacks.masks.mask_attacks import KnownMask, MaskBySpread, ReadMask, SearchMask, masks_by_spread
+from sfumato.attacks.masks.substitute_decoders import AnyMask, AverageShares, CleanDecoder, OwnMask, random_masks
+from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
 from sfumato.auditing.auditor import _Scene
 from sfumato.auditing.effort import Effort
-from sfumato.auditing.overlap import flipped, overlap_errors
+from sfumato.auditing.mask_overlap import flipped, overlap_errors
 from sfumato.core.dataset import Dataset, FloatArray, Splits
 from sfumato.core.errors import RuleBroken
 from sfumato.core.metrics import categories_right
 from sfumato.core.schema import Column
-from sfumato.mechanisms.ars import ARS
+from sfumato.mechanisms.ars.mechanism import ARS
 
 FEW = {"epochs": 1, "steps": 150}
 DECODERS: list[Attack] = [kind(**FEW) for kind in (CleanDecoder, OwnMask, AnyMask, KnownMask, ReadMask)]

@@ -13,10 +13,10 @@ from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.guarantee import Guarantee, empirical
 from sfumato.core.knowledge import Opened
 from sfumato.core.randomness import Randomness, Seeded, derive_seed
-from sfumato.core.runs import RunFolder
+from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.base import Mechanism, Progress
-from sfumato.nets.loop import as_tensor, forward_in_batches
+from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 
 class Turned(Mechanism):

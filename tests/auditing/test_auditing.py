@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import torch
 
-from sfumato.attacks.probes import KINDS
+from sfumato.attacks.attribute.probes import KINDS
 from sfumato.auditing import CPU, FULL, SMOKE, Audit, Controls, Effort, audit
 from sfumato.auditing.effort import effort_named
-from sfumato.auditing.geometry import picture
-from sfumato.auditing.information import information_scores
+from sfumato.auditing.information_scores import information_scores
+from sfumato.auditing.payload_picture import picture
 from sfumato.core.dataset import FloatArray, Splits
 from sfumato.core.errors import UsageError
 from sfumato.data import split

@@ -21,12 +21,12 @@ from sfumato.auditing.canaries import (
     whole_runs,
     worst_case,
 )
-from sfumato.auditing.domain import heaviest, lightest, uniform
+from sfumato.auditing.domain_records import heaviest, lightest, uniform
 from sfumato.auditing.effort import Effort
 from sfumato.core.dataset import Splits
 from sfumato.core.schema import Column, Schema
-from sfumato.mechanisms.synth import Synth
-from sfumato.privacy.gaussian import gaussian_epsilon
+from sfumato.mechanisms.synth.mechanism import Synth
+from sfumato.privacy.gaussian_mechanism import gaussian_epsilon
 from sfumato.privacy.ledger import Ledger
 
 QUICK = Effort(draws=50_000, canaries=40)

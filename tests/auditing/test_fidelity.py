@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sfumato.auditing.fidelity import columns_of, fidelity_scores, nearest_real
-from sfumato.auditing.likeness import frechet_distance, inside, shape_likeness, trend_likeness
+from sfumato.auditing.similarity import frechet_distance, inside, shape_likeness, trend_likeness
 from sfumato.core.dataset import Dataset, Splits
 from sfumato.core.guarantee import empirical
 from sfumato.core.release import Release

@@ -7,10 +7,10 @@ import math
 import pytest
 import torch
 
-from sfumato.auditing.flaw import Finding, Front, blank_batches, natural_batches, sound_steps
+from sfumato.auditing.noise_layer_flaw import Finding, Front, blank_batches, natural_batches, sound_steps
 from sfumato.core.dataset import Splits
 from sfumato.core.errors import UsageError
-from sfumato.privacy.gaussian import gaussian_epsilon
+from sfumato.privacy.gaussian_mechanism import gaussian_epsilon
 from sfumato.studies import synth_flaw
 
 DELTA = 1e-5

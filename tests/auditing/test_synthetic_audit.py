@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from tiny_methods import register
 
-from sfumato.attacks.membership import NearestSynthetic
-from sfumato.attacks.reidentification import ReidentifyByQuery
+from sfumato.attacks.membership.synthetic_records import NearestSynthetic
+from sfumato.attacks.reidentification.candidates import ReidentifyByQuery
 from sfumato.auditing import Audit, Controls, Effort, audit
-from sfumato.auditing.synthetic import ALIGNED
-from sfumato.cli.show import claim_line, front_table, score_table, spent_line
+from sfumato.auditing.plans.synthetic import ALIGNED
+from sfumato.cli.output import claim_line, front_table, score_table, spent_line
 from sfumato.core.dataset import Splits
 from sfumato.core.errors import UsageError
-from sfumato.core.runs import read_json
+from sfumato.core.run_folder import read_json
 from sfumato.data import split
 from sfumato.mechanisms import mechanism_class
-from sfumato.mechanisms.synth import Synth
+from sfumato.mechanisms.synth.mechanism import Synth
 from sfumato.report import build_report
 from sfumato.workflow.compare import Point, compare, front, sweep
 from sfumato.workflow.demo import summary

@@ -12,9 +12,9 @@ from torch import nn
 import sfumato.mechanisms
 from sfumato.mechanisms import synth
 from sfumato.mechanisms.base import Progress
-from sfumato.mechanisms.synthesis.method import Method
+from sfumato.mechanisms.synth.methods.method import Method
 from sfumato.privacy.ledger import Ask
-from sfumato.privacy.vault import Counter, Records
+from sfumato.privacy.query_counter import Counter, Records
 
 
 class Means(nn.Module):
@@ -96,9 +96,9 @@ class Doubtful(Tiny):
 
 def register(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `synth` know these methods until the test is over."""
-    module = ModuleType("sfumato.mechanisms.synthesis.tiny")
+    module = ModuleType("sfumato.mechanisms.synth.methods.tiny")
     for cls in (Tiny, Stepwise, Doubtful):
         setattr(module, cls.__name__, cls)
         monkeypatch.setitem(synth._HOME, cls.name, ("tiny", cls.__name__))
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setitem(sfumato.mechanisms._HOME, "synth", ("sfumato.mechanisms.synth", "Synth"))
+    monkeypatch.setitem(sfumato.mechanisms._HOME, "synth", ("sfumato.mechanisms.synth.mechanism", "Synth"))

@@ -11,7 +11,7 @@ from desk import PEOPLE, QUICK, Call, people, write_csv
 
 from sfumato.data import load
 from sfumato.mechanisms import load_mechanism
-from sfumato.workflow import fitting, measuring, releasing
+from sfumato.workflow import auditing, fitting, releasing
 
 WEIGHTS = Path("checkpoint/encoder.safetensors")
 
@@ -93,7 +93,7 @@ def test_an_interrupted_sweep_goes_on_without_doing_finished_points_again(
     desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = call(*SWEEP[:-1], "whole", "--json").json()
-    real, audits = measuring.audit, []
+    real, audits = auditing.audit, []
 
     def interrupted(*args: object, **options: object) -> object:
         audits.append(args)
@@ -101,7 +101,7 @@ def test_an_interrupted_sweep_goes_on_without_doing_finished_points_again(
             raise KeyboardInterrupt
         return real(*args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(measuring, "audit", interrupted)
+    monkeypatch.setattr(auditing, "audit", interrupted)
     stopped = call(*SWEEP, "--quiet")
     assert (stopped.code, stopped.err.count("\n"), stopped.out) == (130, 1, "")
     resumed = call(*SWEEP, "--json").json()

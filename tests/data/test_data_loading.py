@@ -277,7 +277,7 @@ def test_unreadable_images_and_recordings_are_named(tmp_path: Path) -> None:
 
 
 def test_a_decompression_bomb_is_refused_before_decoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sfumato.data.images.MAX_PIXELS", 100)
+    monkeypatch.setattr("sfumato.data.encoding.images.MAX_PIXELS", 100)
     path = write(tmp_path / "big.parquet", image=image_cells([png(np.zeros((11, 11)))]))
     with pytest.raises(DataError, match="more than 100"):
         load(path)

@@ -16,7 +16,7 @@ from data_samples import image_cells, png, tone, wav, write
 
 from sfumato.core.errors import DataError
 from sfumato.data import REGISTRY, entry, load, load_splits
-from sfumato.data.fetch import fetch
+from sfumato.data.download import fetch
 from sfumato.data.registry import HubSource
 
 

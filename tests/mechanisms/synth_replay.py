@@ -10,14 +10,14 @@ import torch
 from sfumato.core.dataset import Dataset
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.base import no_progress
-from sfumato.mechanisms.synthesis.method import Method, Task
+from sfumato.mechanisms.synth.methods.method import Method, Task
+from sfumato.privacy.discrete_gaussian import DoubleArray, RepeatableNoise
 from sfumato.privacy.ledger import Ledger, calibrated
-from sfumato.privacy.noise import DoubleArray, RepeatableNoise
-from sfumato.privacy.vault import Counter, Records, Rows, Vault
+from sfumato.privacy.query_counter import Counter, QueryCounter, Records, Rows
 
 
-class Recorder(Vault):
-    """A vault with repeatable noise that keeps every answer."""
+class Recorder(QueryCounter):
+    """A counter with repeatable noise that keeps every answer."""
 
     def __init__(self, records: Records, ledger: Ledger, seed: int = 0) -> None:
         super().__init__(records, ledger, noise=RepeatableNoise(seed))

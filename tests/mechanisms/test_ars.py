@@ -19,12 +19,12 @@ from sfumato.core.dataset import Dataset, FloatArray, Splits
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.randomness import derive_seed
 from sfumato.core.schema import Column, Schema
-from sfumato.mechanisms.ars import ARS, Published
+from sfumato.mechanisms.ars.column_blocks import blocks_of
+from sfumato.mechanisms.ars.fgsm import against_decoder, towards_class
+from sfumato.mechanisms.ars.mechanism import ARS, Published
+from sfumato.mechanisms.ars.published_encoder import public_schema
 from sfumato.mechanisms.device_secret import SECRET_VARIABLE, derived, keyed_normal, secret_bits
-from sfumato.mechanisms.sharing.blocks import blocks_of
-from sfumato.mechanisms.sharing.published import public_schema
-from sfumato.nets.fgsm import against_decoder, towards_class
-from sfumato.nets.loop import as_tensor
+from sfumato.nets.training_loop import as_tensor
 
 QUICK: dict[str, Any] = {"latent": 12, "epochs": 2, "batch": 64}
 TRAINED: dict[str, Any] = {"latent": 12, "epochs": 12, "batch": 16}

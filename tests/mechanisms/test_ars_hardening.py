@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from sfumato.core.dataset import Dataset
 from sfumato.core.schema import Column, Schema
-from sfumato.mechanisms.ars import ARS, Variant
+from sfumato.mechanisms.ars.mechanism import ARS, Variant
 
 ENTRIES = 12
 

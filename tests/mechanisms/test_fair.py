@@ -16,8 +16,8 @@ from sfumato.core.dataset import Dataset
 from sfumato.core.errors import UsageError
 from sfumato.core.schema import Column, Schema
 from sfumato.mechanisms import load_mechanism
-from sfumato.mechanisms.baselines.fair import LMIFR, VFAE, Constraints, FairAutoencoder
-from sfumato.nets.mmd import fourier_mmd, groups_mmd
+from sfumato.mechanisms.baselines.fair_autoencoders import LMIFR, VFAE, Constraints, FairAutoencoder
+from sfumato.mechanisms.baselines.mmd import fourier_mmd, groups_mmd
 
 SMALL: dict[str, Any] = {"latent": 4, "batch": 128}
 both = pytest.mark.parametrize("cls", [VFAE, LMIFR])

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from sfumato.core.dataset import Dataset, Splits
 from sfumato.core.errors import DataError, UsageError
-from sfumato.core.runs import RunFolder
+from sfumato.core.run_folder import RunFolder
 from sfumato.data import load_splits
-from sfumato.mechanisms.baselines.gaussian import Gaussian
-from sfumato.mechanisms.filter import Filter, LinearFilter
-from sfumato.mechanisms.filtering.budget import enforce, spent
-from sfumato.mechanisms.filtering.shapes import filters
-from sfumato.mechanisms.filtering.together import User, fit_together
-from sfumato.mechanisms.vae import VAE
+from sfumato.mechanisms.baselines.gaussian_noise import Gaussian
+from sfumato.mechanisms.filter.budget import enforce, spent
+from sfumato.mechanisms.filter.filter_networks import filters
+from sfumato.mechanisms.filter.many_users import User, fit_together
+from sfumato.mechanisms.filter.mechanism import Filter, LinearFilter
+from sfumato.mechanisms.filter.vae import VAE
 from sfumato.privacy.divergence import DIVERGENCES, Divergence
 
 QUICK = {"steps": 60, "batch": 128}

@@ -12,9 +12,9 @@ import torch
 from sfumato.core.dataset import Dataset, FloatArray, Splits
 from sfumato.core.errors import UsageError
 from sfumato.mechanisms import load_mechanism
-from sfumato.mechanisms.ars import ARS
-from sfumato.mechanisms.baselines.latents import LatentNoise, Way, principal
-from sfumato.nets.loop import as_tensor, forward_in_batches
+from sfumato.mechanisms.ars.mechanism import ARS
+from sfumato.mechanisms.baselines.latent_noise import LatentNoise, Way, principal
+from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 QUICK: dict[str, Any] = {"latent": 12, "epochs": 2, "batch": 64}
 

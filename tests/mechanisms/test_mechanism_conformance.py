@@ -14,7 +14,7 @@ import torch
 
 from sfumato.core.dataset import Dataset, Splits
 from sfumato.core.errors import DataError, UsageError
-from sfumato.core.runs import RunFolder
+from sfumato.core.run_folder import RunFolder
 from sfumato.mechanisms import load_mechanism, mechanism_class, names
 from sfumato.mechanisms.base import Mechanism
 from sfumato.workflow import release_run, sample_run

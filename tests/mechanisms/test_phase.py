@@ -16,13 +16,13 @@ from torch import nn
 from sfumato.core.dataset import Splits
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.randomness import Secure, Seeded
-from sfumato.core.runs import RunFolder
+from sfumato.core.run_folder import RunFolder
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.device_secret import secret_file
-from sfumato.mechanisms.phase import Phase
-from sfumato.mechanisms.phasing.decoys import Tags, grouped_rows, neighbour_rows, record_tags
-from sfumato.mechanisms.phasing.device import Message, encode
-from sfumato.mechanisms.phasing.keys import draw_keys, hide, turn
+from sfumato.mechanisms.phase.decoys import Tags, grouped_rows, neighbour_rows, record_tags
+from sfumato.mechanisms.phase.device import Message, encode
+from sfumato.mechanisms.phase.keys import draw_keys, hide, turn
+from sfumato.mechanisms.phase.mechanism import Phase
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_no_key_is_in_release_run_folder_or_log(
         drawn.append(draw_keys(*args, **options))  # type: ignore[arg-type]
         return drawn[-1]
 
-    monkeypatch.setattr("sfumato.mechanisms.phasing.keys.draw_keys", watched)
+    monkeypatch.setattr("sfumato.mechanisms.phase.keys.draw_keys", watched)
     run = RunFolder.create(tmp_path / "run", {"run": {"mechanism": "phase"}})
     fresh = Phase(epochs=1).fit(parity.owner.take(slice(None, None, 4)), run=run)
     secret = tmp_path / "elsewhere.key"

@@ -20,7 +20,7 @@ from sfumato.core.errors import DataError, UsageError
 from sfumato.core.randomness import Randomness
 from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.baselines.raw import Noisy
+from sfumato.mechanisms.baselines.raw_records import Noisy
 from sfumato.workflow import audit_run, fit_run, release_run, resolve
 
 TINY = Effort(attack_epochs=1, attack_width=16, attack_steps=20, task_epochs=1, candidates=30)

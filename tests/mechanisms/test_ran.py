@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from sfumato.core.dataset import Dataset, Splits
 from sfumato.core.errors import UsageError
-from sfumato.mechanisms.ran import RAN, _Algorithm1
+from sfumato.mechanisms.ran.mechanism import RAN, _Algorithm1
 
 
 def built(tiny: Dataset, **params: float) -> RAN:

@@ -18,14 +18,14 @@ import sfumato
 from sfumato import Synth
 from sfumato.core.dataset import Dataset, Splits
 from sfumato.core.errors import DataError, RuleBroken, UsageError
-from sfumato.core.runs import RunFolder, read_json, read_tensors, write_tensors_once
+from sfumato.core.run_folder import RunFolder, read_json, read_tensors, write_tensors_once
 from sfumato.core.schema import Column, Schema
 from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.base import no_progress
-from sfumato.mechanisms.synthesis.warps import BEND, warped
+from sfumato.mechanisms.synth.smooth_warps import BEND, warped
+from sfumato.privacy.discrete_gaussian import ExactNoise, RepeatableNoise
 from sfumato.privacy.ledger import Ask, Ledger, calibrated
-from sfumato.privacy.noise import ExactNoise, RepeatableNoise
-from sfumato.privacy.vault import Counter, Records, Vault
+from sfumato.privacy.query_counter import Counter, QueryCounter, Records
 from sfumato.workflow import fit_run, resolve, sample_run
 
 
@@ -216,12 +216,12 @@ def test_constant_column_is_named() -> None:
 
 def test_question_outside_the_plan_is_refused(digits: Splits) -> None:
     plan = calibrated((Ask("part", "planned", 1.0),), 1.0, 1e-5)
-    vault = Vault(records_of(digits.owner, "digit"), Ledger(plan, 1.0, 1e-5), noise=RepeatableNoise(0))
-    vault.sums("planned", lambda r: torch.ones(len(r), 1), 1.0)
+    counter = QueryCounter(records_of(digits.owner, "digit"), Ledger(plan, 1.0, 1e-5), noise=RepeatableNoise(0))
+    counter.sums("planned", lambda r: torch.ones(len(r), 1), 1.0)
     with pytest.raises(RuleBroken, match="asked once more"):
-        vault.sums("planned", lambda r: torch.ones(len(r), 1), 1.0)
+        counter.sums("planned", lambda r: torch.ones(len(r), 1), 1.0)
     with pytest.raises(RuleBroken, match="not in the plan"):
-        vault.sums("another", lambda r: torch.ones(len(r), 1), 1.0)
+        counter.sums("another", lambda r: torch.ones(len(r), 1), 1.0)
 
 
 def test_exact_noise_has_the_promised_deviation() -> None:
@@ -233,9 +233,9 @@ def test_exact_noise_has_the_promised_deviation() -> None:
 def test_second_moments_come_back_whole_without_noise(digits: Splits) -> None:
     records = records_of(digits.owner.take(slice(0, 300)), "digit")
     plan = (Ask("part", "moment", 1.0, noise=1e-9),)
-    vault = Vault(records, Ledger(plan, 1.0, 1e-5), noise=RepeatableNoise(0))
+    counter = QueryCounter(records, Ledger(plan, 1.0, 1e-5), noise=RepeatableNoise(0))
     rows = records.x.flatten(1)[:, 300:310].double() / 4.0
-    found = vault.moments("moment", lambda r: r.x.flatten(1)[:, 300:310] / 4.0, 1.0, groups=lambda r: r.y, size=10)
+    found = counter.moments("moment", lambda r: r.x.flatten(1)[:, 300:310] / 4.0, 1.0, groups=lambda r: r.y, size=10)
     for digit in range(10):
         inside = rows[records.y == digit]
         assert np.allclose(found[digit], inside.T @ inside, atol=1e-5)

@@ -8,11 +8,11 @@ from synth_replay import assert_learns_from_answers_alone, learnt, ledger_for, r
 
 from sfumato.core.dataset import Splits
 from sfumato.core.schema import Schema
-from sfumato.mechanisms.synth import Synth
-from sfumato.mechanisms.synthesis.embedding import Embedding
-from sfumato.nets.fixed import FixedFeatures, FixedFront, orthogonal_filters
-from sfumato.privacy.noise import RepeatableNoise
-from sfumato.privacy.vault import Records, Vault
+from sfumato.mechanisms.synth.mechanism import Synth
+from sfumato.mechanisms.synth.methods.embedding import Embedding
+from sfumato.mechanisms.synth.random_convolutions import FixedFeatures, FixedFront, orthogonal_filters
+from sfumato.privacy.discrete_gaussian import RepeatableNoise
+from sfumato.privacy.query_counter import QueryCounter, Records
 
 SHAPES = [(1, 28, 28), (3, 32, 32), (1, 8, 8), (2, 9, 40)]
 
@@ -55,7 +55,7 @@ def test_embedding_comes_nearer_to_its_target(digits: Splits) -> None:
     records = records_of(digits.owner)
     distances: list[float] = []
     method.learn(
-        Vault(records, ledger_for(method, records), noise=RepeatableNoise(0)),
+        QueryCounter(records, ledger_for(method, records), noise=RepeatableNoise(0)),
         lambda done, total, losses: distances.append(losses["distance"]),
     )
     assert distances[-1] < 0.8 * distances[0]
@@ -66,7 +66,7 @@ def test_class_shares_come_from_the_same_answer() -> None:
     records = Records(torch.rand(2000, 1, 8, 8), (torch.arange(2000) % 4 == 0).long())
     method = Embedding(task_of(schema, classes=2, steps=1))
     assert [ask.count for ask in method.plan(2000)] == [1]
-    learnt(method, Vault(records, ledger_for(method, records), noise=RepeatableNoise(0)))
+    learnt(method, QueryCounter(records, ledger_for(method, records), noise=RepeatableNoise(0)))
     assert float(method.classes.shares[1]) == pytest.approx(0.25, abs=0.03)
 
 
@@ -76,7 +76,7 @@ def test_embedding_draws_colour_and_many_classes(classes: int, labels: str) -> N
     schema = Schema("image", (3, 32, 32), utility={"kind": names} if classes > 1 else {})
     records = Records(torch.rand(80, 3, 32, 32), torch.arange(80) % classes)
     method = Embedding(task_of(schema, classes=classes, labels=labels, steps=1))
-    learnt(method, Vault(records, ledger_for(method, records), noise=RepeatableNoise(0)))
+    learnt(method, QueryCounter(records, ledger_for(method, records), noise=RepeatableNoise(0)))
     x, y = method.sample(6, torch.Generator().manual_seed(0), only=classes - 1)
     assert x.shape == (6, 3, 32, 32)
     assert 0.0 <= float(x.min()) <= float(x.max()) <= 1.0

@@ -16,16 +16,16 @@ from sfumato.core.dataset import Splits
 from sfumato.core.errors import RuleBroken
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.base import no_progress
-from sfumato.mechanisms.synth import Synth
-from sfumato.mechanisms.synthesis.dpsgd import DPSGDGan
-from sfumato.mechanisms.synthesis.front import FrozenFront, NoiseLayer
-from sfumato.mechanisms.synthesis.method import Method
-from sfumato.nets import gan
-from sfumato.nets.per_record import record_gradients
-from sfumato.nets.student import student
+from sfumato.mechanisms.synth import gan_networks as gan
+from sfumato.mechanisms.synth.mechanism import Synth
+from sfumato.mechanisms.synth.methods.dpsgd_gan import DPSGDGan
+from sfumato.mechanisms.synth.methods.method import Method
+from sfumato.mechanisms.synth.methods.noise_layer import FrozenFront, NoiseLayer
+from sfumato.mechanisms.synth.per_record_gradients import record_gradients
+from sfumato.nets.student_cnn import student
+from sfumato.privacy.discrete_gaussian import RepeatableNoise
 from sfumato.privacy.ledger import Ask, Ledger, calibrated, pld_epsilon, response_noise
-from sfumato.privacy.noise import RepeatableNoise
-from sfumato.privacy.vault import Records, Vault, clipped, clipped_total
+from sfumato.privacy.query_counter import QueryCounter, Records, clipped, clipped_total
 
 SHAPES = [(1, 28, 28), (3, 32, 32), (1, 8, 8), (2, 9, 40)]
 SOUND: list[type[Method]] = [DPSGDGan, FrozenFront]
@@ -47,7 +47,7 @@ def test_networks_take_every_picture_of_eight_by_eight_or_more(shape: tuple[int,
         x = gan.Generator(shape, classes)(torch.randn(4, gan.LATENT), y)
         assert x.shape == (4, *shape)
         assert 0.0 <= float(x.detach().min()) <= float(x.detach().max()) <= 1.0
-        noise = gan.NoiseLayer(torch.randn)
+        noise = gan.GaussianNoiseLayer(torch.randn)
         for network in (gan.NoisyDiscriminator(shape, classes, noise), gan.SmallDiscriminator(shape, classes)):
             assert network(x, y).shape == (4,)
     assert student(shape, 3)(x).shape == (4, 3)
@@ -60,7 +60,7 @@ def test_the_papers_networks_have_the_papers_layers() -> None:
     generator = gan.Generator((1, 28, 28), 10)
     assert (count(generator, nn.Linear), count(generator, nn.ConvTranspose2d)) == (2, 5)
     for shape, convolutions in (((1, 28, 28), 4), ((3, 32, 32), 5)):
-        network = gan.NoisyDiscriminator(shape, 10, gan.NoiseLayer(torch.randn))
+        network = gan.NoisyDiscriminator(shape, 10, gan.GaussianNoiseLayer(torch.randn))
         assert count(network, nn.Conv2d) == convolutions
         assert count(network.before, nn.Conv2d) == 3
         assert count(network.before, nn.BatchNorm2d) == 0
@@ -69,7 +69,7 @@ def test_the_papers_networks_have_the_papers_layers() -> None:
 
 
 def test_noise_layer_clips_each_record_and_adds_its_noise() -> None:
-    layer = gan.NoiseLayer(torch.ones, bound=2.0)
+    layer = gan.GaussianNoiseLayer(torch.ones, bound=2.0)
     h = torch.cat([torch.full((1, 4, 2, 2), 5.0), torch.full((1, 4, 2, 2), 0.1)])
     assert torch.allclose(layer(h).flatten(1).norm(dim=1), torch.tensor([2.0, 0.4]))  # 0.1·√16 is below the bound
     layer.sigma = 3.0
@@ -156,7 +156,7 @@ def test_gans_learn_and_draw_other_shapes_and_no_labels(cls: type[Method], shape
         part = Records(records.x, records.y % classes)
         method = cls(task_of(schema, classes=classes, labels=labels, steps=3))
         ledger = ledger_for(method, part)
-        learnt(method, Vault(part, ledger, noise=RepeatableNoise(0)))
+        learnt(method, QueryCounter(part, ledger, noise=RepeatableNoise(0)))
         assert ledger.complete
         x, y = method.sample(7, torch.Generator().manual_seed(0))
         assert (x.shape, y.shape) == ((7, *shape), (7,))
@@ -204,12 +204,12 @@ def test_noise_layer_is_as_published_and_says_why(digits: Splits) -> None:
 def test_only_a_method_that_bypassed_may_claim(digits: Splits) -> None:
     records = records_of(digits.owner)
     plan = calibrated((Ask("a", "layer", 1.0),), 1.0, 1e-5)
-    vault = Vault(records, Ledger(plan, 1.0, 1e-5))
+    counter = QueryCounter(records, Ledger(plan, 1.0, 1e-5))
     with pytest.raises(RuleBroken, match="claimed"):
-        vault.claim("layer")
-    vault.bypass("a test")
-    assert vault.claim("layer") == plan[0].noise
-    assert vault.ledger.complete
+        counter.claim("layer")
+    counter.bypass("a test")
+    assert counter.claim("layer") == plan[0].noise
+    assert counter.ledger.complete
 
 
 @pytest.mark.parametrize("labels", ["data", "noisy", "public", "none"])
@@ -221,7 +221,7 @@ def test_noise_layer_asks_for_labels_as_it_says(labels: str, digits: Splits) -> 
     ledger = ledger_for(method, records)
     first = {"data": ["class sizes"], "noisy": ["labels"]}.get(labels, [])
     assert [ask.name for ask in ledger.plan] == [*first, "noise layer"]
-    method.learn(Vault(records, ledger, noise=RepeatableNoise(0)), no_progress)
+    method.learn(QueryCounter(records, ledger, noise=RepeatableNoise(0)), no_progress)
     assert ledger.complete
     assert ledger.bypassed == NoiseLayer.doubt
     assert pld_epsilon(ledger.plan, 1e-5) <= 3.0
@@ -245,22 +245,22 @@ def test_randomised_response_keeps_its_share_of_epsilon() -> None:
 def test_responses_are_the_labels_as_often_as_planned() -> None:
     plan = response_plan()
     records = Records(torch.zeros(40_000, 1, 8, 8), torch.arange(40_000) % 10)
-    vault = Vault(records, Ledger(plan, 2.0, 1e-5), noise=RepeatableNoise(0))
-    answers = vault.responses("labels")
+    counter = QueryCounter(records, Ledger(plan, 2.0, 1e-5), noise=RepeatableNoise(0))
+    answers = counter.responses("labels")
     assert float((answers == records.y).float().mean()) == pytest.approx(1.0 - 0.9 * plan[0].noise, abs=0.01)
     wrong = answers[answers != records.y]
     assert torch.bincount(wrong, minlength=10).float().std() / len(wrong) < 0.01
     with pytest.raises(RuleBroken, match="once more"):
-        vault.responses("labels")
+        counter.responses("labels")
 
 
 def test_a_question_is_asked_as_the_kind_that_was_planned() -> None:
     records = Records(torch.zeros(20, 1, 8, 8), torch.arange(20) % 10)
-    vault = Vault(records, Ledger(response_plan(), 2.0, 1e-5), noise=RepeatableNoise(0))
+    counter = QueryCounter(records, Ledger(response_plan(), 2.0, 1e-5), noise=RepeatableNoise(0))
     with pytest.raises(RuleBroken, match="planned as a sum"):
-        vault.responses("sum")
+        counter.responses("sum")
     with pytest.raises(RuleBroken, match="planned as a response"):
-        vault.sums("labels", lambda records: records.x.flatten(1), 1.0)
+        counter.sums("labels", lambda records: records.x.flatten(1), 1.0)
 
 
 def test_ledger_with_a_response_names_its_relation_and_comes_back() -> None:

@@ -19,15 +19,15 @@ from sfumato.core.dataset import Dataset
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.schema import Column, FixedSum, Schema
 from sfumato.data import decode_table, load
-from sfumato.data.tables import encode_table
+from sfumato.data.encoding.tables import encode_table
 from sfumato.mechanisms.base import no_progress
-from sfumato.mechanisms.synth import Synth
-from sfumato.mechanisms.synthesis.cells import FINE, Cells, cells_of
-from sfumato.mechanisms.synthesis.marginals import fitted, merged, nearest, pooled, spanning_tree
-from sfumato.mechanisms.synthesis.totals import keep_sums
-from sfumato.mechanisms.synthesis.tree import MOST_BINS, Tree
-from sfumato.privacy.noise import DoubleArray, RepeatableNoise
-from sfumato.privacy.vault import Records, Vault
+from sfumato.mechanisms.synth.column_cells import FINE, Cells, cells_of
+from sfumato.mechanisms.synth.consistent_marginals import fitted, merged, nearest, pooled, spanning_tree
+from sfumato.mechanisms.synth.fixed_sums import keep_sums
+from sfumato.mechanisms.synth.mechanism import Synth
+from sfumato.mechanisms.synth.methods.tree import MOST_BINS, Tree
+from sfumato.privacy.discrete_gaussian import DoubleArray, RepeatableNoise
+from sfumato.privacy.query_counter import QueryCounter, Records
 
 CITIES = tuple(f"city {place:02d}" for place in range(30))
 COLUMNS = (
@@ -87,7 +87,7 @@ def learnt(data: Dataset, epsilon: float, **options: Any) -> Tree:
     records = (
         records_of(data) if data.utility else Records(torch.from_numpy(data.x.copy()), torch.zeros(len(data)).long())
     )
-    tree.learn(Vault(records, ledger_for(tree, records), noise=RepeatableNoise(0)), no_progress)
+    tree.learn(QueryCounter(records, ledger_for(tree, records), noise=RepeatableNoise(0)), no_progress)
     return tree
 
 
@@ -96,7 +96,7 @@ def test_it_learns_from_answers_alone(data: Dataset) -> None:
     assert_learns_from_answers_alone(lambda: Tree(task_of(SCHEMA, classes=2, epsilon=1.0, steps=3)), few)
 
 
-class Both(Vault):
+class Both(QueryCounter):
     """Asks of neighbouring records as well, and keeps how far a record moves each answer beyond its sensitivity."""
 
     def __init__(self, records: Records, more: Records, *rest: Any) -> None:
@@ -120,10 +120,10 @@ def test_no_record_moves_an_answer_beyond_its_bound(data: Dataset, odd: str) -> 
         x[0, 0] = float("nan")
     more = Records(torch.cat([records.x, x]), torch.cat([records.y, torch.ones(1, dtype=torch.int64)]))
     tree = Tree(task_of(SCHEMA, classes=2, epsilon=1.0, steps=3))
-    vault = Both(records, more, ledger_for(tree, records))
-    tree.learn(vault, no_progress)
-    assert vault.ledger.complete and len(vault.excess) == 4
-    assert max(vault.excess.values()) <= 1e-9
+    counter = Both(records, more, ledger_for(tree, records))
+    tree.learn(counter, no_progress)
+    assert counter.ledger.complete and len(counter.excess) == 4
+    assert max(counter.excess.values()) <= 1e-9
 
 
 def test_shapes_and_plan_depend_on_the_task_alone(data: Dataset) -> None:

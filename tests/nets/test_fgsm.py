@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from sfumato.nets import fgsm
-from sfumato.nets.autoencoder import substitute_decoder
-from sfumato.nets.fgsm import against_decoder, towards_class
-from sfumato.nets.input_gradient import error_gradient
+from sfumato.mechanisms.ars import fgsm
+from sfumato.mechanisms.ars.fgsm import against_decoder, towards_class
+from sfumato.mechanisms.ars.input_gradient import error_gradient
+from sfumato.nets.autoencoders import substitute_decoder
 
 
 def drawn(seed: int, *shape: int) -> Tensor:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from sfumato.nets.encoders import ENCODERS, output_shape
-from sfumato.nets.mirror import NotAChain, mirror
-from sfumato.nets.residual import residual_decoder
+from sfumato.nets.mirror_decoder import NotAChain, mirror
+from sfumato.nets.residual_decoder import residual_decoder
 
 SHAPES = {
     "lenet": [(1, 28, 28), (9, 128), (1, 32, 32)],

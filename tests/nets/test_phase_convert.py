@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from sfumato.nets.phase import (
+from sfumato.mechanisms.phase import (
     NETWORKS,
     Each,
     NotEquivariant,
@@ -27,7 +27,7 @@ from sfumato.nets.phase import (
     to_phase,
     validate,
 )
-from sfumato.nets.phase.networks import resnet
+from sfumato.mechanisms.phase.networks import resnet
 
 
 def error(network: nn.Module, x: Tensor) -> float:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from sfumato.nets.phase import (
+from sfumato.mechanisms.phase import (
     Each,
     PhaseActivation,
     PhaseActivationPool,
@@ -20,7 +20,7 @@ from sfumato.nets.phase import (
     PhaseNormActivation,
     rotate,
 )
-from sfumato.nets.phase.kernels import Delta, FixedNormDelta, Norm, NormDelta
+from sfumato.mechanisms.phase.kernels import Delta, FixedNormDelta, Norm, NormDelta
 
 PICTURE, SIGNAL, ROW = (4, 9, 8), (4, 12), (6,)
 LAYERS: dict[str, tuple[tuple[int, ...], Callable[[], nn.Module]]] = {

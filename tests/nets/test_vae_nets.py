@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from sfumato.core.schema import Column
-from sfumato.nets.columns import BINS, BinaryColumns
-from sfumato.nets.vae import AUTOENCODERS, kl_to_prior, lipschitz_excess, posterior
+from sfumato.mechanisms.filter.binary_columns import BINS, BinaryColumns
+from sfumato.mechanisms.filter.vae_networks import AUTOENCODERS, kl_to_prior, lipschitz_excess, posterior
 
 COLUMNS = (
     Column("age", "numeric", nullable=True),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.parties.splitting import split_parties
+from sfumato.parties.partition import split_parties
 
 
 @pytest.fixture(scope="session")

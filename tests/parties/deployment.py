@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from sfumato.parties.processes import environment, free_port, program, running, wait_for_port
+from sfumato.parties.flower_processes import environment, free_port, program, running, wait_for_port
 
 
 class Deployment:

@@ -12,11 +12,11 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid
 from flwr.supercore.task_identity import TaskIdentity
 
-from sfumato.core.runs import read_json
+from sfumato.core.run_folder import read_json
 from sfumato.parties.client import party_app
 from sfumato.parties.results import ShareResult
+from sfumato.parties.run_terms import Terms
 from sfumato.parties.server import serve
-from sfumato.parties.terms import Terms
 
 Tamper = Callable[[Message], Message | None]
 RUN = 7

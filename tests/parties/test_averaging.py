@@ -10,12 +10,12 @@ from flwr.app import Message, RecordDict
 from hall import meet
 
 from sfumato.core.errors import UsageError
-from sfumato.core.runs import read_json
-from sfumato.parties.counting import wire_bytes
-from sfumato.parties.fed import first_arrays
-from sfumato.parties.folder import SIMULATED
+from sfumato.core.run_folder import read_json
+from sfumato.parties.byte_counter import wire_bytes
+from sfumato.parties.local_training import first_arrays
+from sfumato.parties.party_folder import SIMULATED
 from sfumato.parties.results import FedResult
-from sfumato.parties.terms import Terms
+from sfumato.parties.run_terms import Terms
 
 
 def averaged(trio: list[Path], out: Path, **terms: float) -> FedResult:

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sfumato.parties.checks import (
-    Refused,
+from sfumato.parties.message_checks import (
+    MessageRefused,
     check_arrays,
     check_encoder,
     check_hello,
@@ -24,7 +24,7 @@ from sfumato.parties.checks import (
     check_size,
     plain_array,
 )
-from sfumato.parties.precision import packed, steps, unpacked
+from sfumato.parties.wire_precision import packed, steps, unpacked
 
 HELLO = {
     "name": "a-1", "size": 4, "rows": 3, "held-out": 2, "schema": "s", "ids": "", "labels": '{"y": ["no", "yes"]}'
@@ -61,7 +61,7 @@ def test_an_honest_array_arrives_as_it_was(values: np.ndarray[Any, Any]) -> None
     st.lists(st.integers(-2, 2**62), max_size=3),
 )
 def test_garbage_is_refused_and_never_breaks_the_reader(data: bytes, dtype: str, shape: list[int]) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(MessageRefused):
         plain_array(
             SimpleNamespace(dtype=dtype, shape=tuple(shape), stype="numpy.ndarray", data=data), "z", ("float32",)
         )
@@ -72,21 +72,21 @@ def test_garbage_is_refused_and_never_breaks_the_reader(data: bytes, dtype: str,
 def test_a_changed_byte_is_refused_or_changes_a_number_only(place: int, value: int) -> None:
     data = bytearray(Array(Z).data)
     data[place % len(data)] = value
-    with suppress(Refused):
+    with suppress(MessageRefused):
         assert plain_array(forged(data=bytes(data)), "z", ("float32",), (3, 4)).shape == (3, 4)
 
 
 def test_a_header_that_promises_terabytes_is_refused_unread() -> None:
     stream = io.BytesIO()
     np.lib.format.write_array_header_1_0(stream, {"descr": "<f4", "fortran_order": False, "shape": (2**40, 4)})
-    with pytest.raises(Refused, match="length"):
+    with pytest.raises(MessageRefused, match="length"):
         plain_array(forged(shape=(2**40, 4), data=stream.getvalue()), "z", ("float32",))
 
 
 def test_pickled_objects_are_refused() -> None:
     stream = io.BytesIO()
     np.save(stream, np.array([{"a": 1}], dtype=object), allow_pickle=True)
-    with pytest.raises(Refused):
+    with pytest.raises(MessageRefused):
         plain_array(forged(dtype="object", shape=(1,), data=stream.getvalue()), "z", ("float32",))
 
 
@@ -115,7 +115,7 @@ def test_an_honest_share_is_accepted() -> None:
     ],
 )
 def test_a_wrong_share_is_refused_with_its_reason(change: dict[str, Any], reason: str) -> None:
-    with pytest.raises(Refused, match=reason):
+    with pytest.raises(MessageRefused, match=reason):
         accept(shared(**change))
 
 
@@ -123,26 +123,26 @@ def test_a_share_made_with_another_encoder_or_schema_is_refused() -> None:
     for field, reason in (("encoder", "another encoder"), ("schema", "another schema"), ("wire", "precision")):
         content = shared()
         content["about"][field] = "other"
-        with pytest.raises(Refused, match=reason):
+        with pytest.raises(MessageRefused, match=reason):
             accept(content)
 
 
 def test_an_encoder_that_is_not_what_its_digest_says_is_refused() -> None:
     about = {"params": "{}", "schema": "{}", "digest": "0" * 64}
-    with pytest.raises(Refused, match="digest"):
+    with pytest.raises(MessageRefused, match="digest"):
         check_encoder({"encoder": {"w": Array(Z)}, "about": about})
-    with pytest.raises(Refused, match="empty"):
+    with pytest.raises(MessageRefused, match="empty"):
         check_encoder({"encoder": {}, "about": about})
-    with pytest.raises(Refused, match="JSON"):
+    with pytest.raises(MessageRefused, match="JSON"):
         check_encoder({"encoder": {"w": Array(Z)}, "about": {**about, "params": "[1]"}})
 
 
 def test_a_hello_must_be_complete_and_plain() -> None:
     assert check_hello({"hello": HELLO}).utility == {"y": ("no", "yes")}
     for change in ({"name": "../up"}, {"rows": 0}, {"rows": True}, {"labels": "{"}, {"labels": '{"y": 2}'}, {"ids": 3}):
-        with pytest.raises(Refused):
+        with pytest.raises(MessageRefused):
             check_hello({"hello": {**HELLO, **change}})
-    with pytest.raises(Refused, match="also has seed"):
+    with pytest.raises(MessageRefused, match="also has seed"):
         check_hello({"hello": {**HELLO, "seed": 1}})
 
 
@@ -154,15 +154,15 @@ def test_a_report_holds_shares_and_the_number_of_records_that_was_named() -> Non
         {"held-out": 0}, {"held-out": 10**18},
     ]  # fmt: skip
     for bad in odd:
-        with pytest.raises(Refused):
+        with pytest.raises(MessageRefused):
             check_metrics({"metrics": {**good, **bad}}, 7)
-    with pytest.raises(Refused, match="7 held-out records"):
+    with pytest.raises(MessageRefused, match="7 held-out records"):
         check_metrics({"metrics": {"accuracy.y": 0.9}}, 7)
 
 
 def test_an_oversized_message_is_refused() -> None:
     check_size(10, 10)
-    with pytest.raises(Refused, match="11 bytes; 10 are allowed"):
+    with pytest.raises(MessageRefused, match="11 bytes; 10 are allowed"):
         check_size(11, 10)
 
 
@@ -185,5 +185,5 @@ def test_a_scale_that_does_not_fit_is_refused() -> None:
     good = {"z": packed(Z, "uint4", **scale), **scale}
     for name, value in (("low", scale["low"][:-1]), ("step", scale["step"][:-2]), ("low", scale["low"] * np.nan)):
         arrays = {key: Array(values) for key, values in {**good, name: value}.items()}
-        with pytest.raises(Refused):
+        with pytest.raises(MessageRefused):
             check_arrays(arrays, wire="uint4", rows=3, classes={}, held_out=None)

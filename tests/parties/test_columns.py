@@ -12,9 +12,9 @@ import pytest
 from hall import RUN, SMALL, Hall, meet, outcome
 
 from sfumato.core.errors import DataError, UsageError
+from sfumato.parties.partition import split_parties
+from sfumato.parties.run_terms import Terms
 from sfumato.parties.server import serve
-from sfumato.parties.splitting import split_parties
-from sfumato.parties.terms import Terms
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 from deployment import deployed, stranger
 
 from sfumato.core.randomness import Seeded
-from sfumato.core.runs import read_json
-from sfumato.mechanisms.ars import ARS
+from sfumato.core.run_folder import read_json
+from sfumato.mechanisms.ars.mechanism import ARS
 from sfumato.mechanisms.device_secret import derived, drawn_secret, secret_bits
 from sfumato.parties import ShareResult, lay_app, simulate, split_parties
-from sfumato.parties.folder import open_party
+from sfumato.parties.party_folder import open_party
 
 SMALL = {"epochs": 1, "latent": 8, "variant": "published"}
 PHASE_SECONDS = 180.0

@@ -17,13 +17,13 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordD
 from hall import RUN, SMALL, Hall, meet, outcome
 
 from sfumato.core.errors import DataError, UsageError
-from sfumato.core.runs import read_json, write_json
-from sfumato.mechanisms.sharing.published import Published
-from sfumato.parties.checks import check_encoder
-from sfumato.parties.counting import wire_bytes
-from sfumato.parties.folder import open_party
-from sfumato.parties.splitting import split_parties
-from sfumato.parties.terms import Terms
+from sfumato.core.run_folder import read_json, write_json
+from sfumato.mechanisms.ars.published_encoder import Published
+from sfumato.parties.byte_counter import wire_bytes
+from sfumato.parties.message_checks import check_encoder
+from sfumato.parties.partition import split_parties
+from sfumato.parties.party_folder import open_party
+from sfumato.parties.run_terms import Terms
 
 
 def got(out: Path, party: str) -> Any:
@@ -352,7 +352,7 @@ def test_without_a_seed_the_mask_comes_from_a_secret_that_stays(trio: list[Path]
     secrets = [(folder / "secret").read_bytes() for folder in folders]
     assert len(set(secrets)) == 3 and all(len(secret) == 32 for secret in secrets)
     assert (folders[0] / "secret").stat().st_mode & 0o077 == 0
-    from sfumato.parties.counting import serialised
+    from sfumato.parties.byte_counter import serialised
 
     crossed = b"".join(piece for message in hall.seen for piece in serialised(message))
     assert all(secret not in crossed for secret in secrets)

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from sfumato.cli import main
-from sfumato.parties import engine, laying
+from sfumato.parties import app_files, simulation
 from sfumato.parties.results import FedResult, PartyResult, Round, ShareResult
-from sfumato.parties.terms import Terms
+from sfumato.parties.run_terms import Terms
 
 
 def call(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
@@ -100,13 +100,13 @@ def test_results_are_shown_as_a_table_or_as_json(here: Path, monkeypatch: pytest
     bad = PartyResult("south", "excluded", "it is gone (share)")
     result = ShareResult("horizontal", "north", "e", (good, bad), 0.5, 100, 200, {"share": {"up": 1, "down": 2}}, 1.0)
     assert ShareResult.from_json(json.loads(json.dumps(result.to_json()))) == result
-    monkeypatch.setattr(engine, "simulate", lambda *_, **__: result)
+    monkeypatch.setattr(simulation, "simulate", lambda *_, **__: result)
     assert call(monkeypatch, "share", "simulate", "-d", "digits", "-q") == 0
     shown = capsys.readouterr().out
     assert "it is gone (share)" in shown and "accuracy 0.5000, 100 bytes up, 200 bytes down" in shown
     fed = FedResult("dp-fedavg", (Round(1, 0.25, 7, 8),), (good,), 0.25, 7, 8, 9, 3.0, 1e-5, 1.0)
     assert FedResult.from_json(json.loads(json.dumps(fed.to_json()))) == fed
-    monkeypatch.setattr(engine, "fedavg", lambda *_, **__: fed)
+    monkeypatch.setattr(simulation, "fedavg", lambda *_, **__: fed)
     assert call(monkeypatch, "share", "fedavg", "-d", "digits", "--dp", "1,0.5", "-q") == 0
     assert "ε = 3 a party" in capsys.readouterr().out
 
@@ -116,4 +116,4 @@ def test_a_folder_that_is_used_is_not_written_to(here: Path, monkeypatch: pytest
     (here / "full" / "note").write_text("mine")
     assert call(monkeypatch, "share", "simulate", "-d", "digits", "-q", "--out", "full") == 3
     assert "already used" in capsys.readouterr().err
-    assert laying.PACKAGE not in {file.name for file in (here / "full").iterdir()}
+    assert app_files.PACKAGE not in {file.name for file in (here / "full").iterdir()}

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from sfumato.core.errors import DataError, UsageError
-from sfumato.parties.folder import Party, open_party
-from sfumato.parties.splitting import split_parties
+from sfumato.parties.partition import split_parties
+from sfumato.parties.party_folder import PartyFolder, open_party
 
 
-def party(folder: Path) -> Party:
+def party(folder: Path) -> PartyFolder:
     return open_party({"data": str(folder)}, 1)
 
 

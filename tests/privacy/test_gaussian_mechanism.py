@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from sfumato.core.errors import DataError, UsageError
 from sfumato.privacy.divergence import DIVERGENCES, Divergence, divergence
-from sfumato.privacy.gaussian import (
+from sfumato.privacy.gaussian_mechanism import (
     budget_needed,
     gaussian_delta,
     gaussian_epsilon,

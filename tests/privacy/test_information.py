@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.intervals import mean_interval
-from sfumato.privacy.information import information, mutual_information
+from sfumato.privacy.mutual_information import information, mutual_information
 
 Sample = tuple[np.ndarray, np.ndarray]
 

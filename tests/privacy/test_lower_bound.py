@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import binom
 
 from sfumato.core.errors import UsageError
-from sfumato.privacy.gaussian import gaussian_epsilon
-from sfumato.privacy.lower_bound import epsilon_lower_bound, lower_share, upper_share
+from sfumato.privacy.gaussian_mechanism import gaussian_epsilon
+from sfumato.privacy.lower_bounds import epsilon_lower_bound, lower_share, upper_share
 
 
 def test_all_hits_and_no_alarm_give_the_closed_form() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sfumato.core.errors import UsageError
-from sfumato.privacy.gaussian import gaussian_sigma
-from sfumato.privacy.one_run import chance_of_luck, one_run_bound
+from sfumato.privacy.gaussian_mechanism import gaussian_sigma
+from sfumato.privacy.one_run_bound import chance_of_luck, one_run_bound
 
 
 def test_the_papers_figures() -> None:

@@ -10,12 +10,12 @@ import torch
 from scipy.stats import norm
 
 from sfumato.core.errors import RuleBroken
-from sfumato.privacy.ears import Crowd, Ear, Listener, Pair
-from sfumato.privacy.gaussian import gaussian_epsilon
+from sfumato.privacy.canary_listeners import Crowd, Ear, Listener, Pair
+from sfumato.privacy.discrete_gaussian import RepeatableNoise
+from sfumato.privacy.gaussian_mechanism import gaussian_epsilon
 from sfumato.privacy.ledger import Ask, Ledger, calibrated
-from sfumato.privacy.noise import RepeatableNoise
-from sfumato.privacy.twin import Answered, Twin, sampled_loss
-from sfumato.privacy.vault import Records
+from sfumato.privacy.neighbouring_worlds import Answered, Twin, sampled_loss
+from sfumato.privacy.query_counter import Records
 
 COMMON = Records(torch.rand(6, 4, generator=torch.Generator().manual_seed(0)), torch.arange(6) % 2)
 RECORD = Records(torch.ones(1, 4), torch.ones(1, dtype=torch.int64))

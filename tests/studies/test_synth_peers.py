@@ -17,7 +17,7 @@ from sfumato.core.schema import Column, Schema
 from sfumato.studies import peers, synth_peers
 from sfumato.studies.peers import PEERS, run_peer
 from sfumato.studies.peers.tables import as_codes, as_values, from_codes, from_values
-from sfumato.studies.synth_peers import Effort, compared
+from sfumato.studies.synth_peers import PeerEffort, compared
 
 FAKE = """
 import time
@@ -125,7 +125,7 @@ def test_records_come_back_from_both_forms_of_the_table() -> None:
 
 
 def test_the_study_compares_those_that_finish_and_names_those_that_do_not(tmp_path: Path, envs: Path) -> None:
-    effort, said = Effort((2.0,), ("mst", "aim"), 60.0, 2), []
+    effort, said = PeerEffort((2.0,), ("mst", "aim"), 60.0, 2), []
     train, test = people(), people(seed=1)
     found = compared(train, test, effort, seed=0, out=tmp_path / "study", say=said.append)
     rows = {(row.name, row.metric): row for row in found}
@@ -143,7 +143,7 @@ def test_the_study_compares_those_that_finish_and_names_those_that_do_not(tmp_pa
 
 
 def test_a_peer_that_fails_is_not_tried_with_a_larger_budget(tmp_path: Path, envs: Path) -> None:
-    effort = Effort((1.0, 2.0), ("aim",), 60.0, 1)
+    effort = PeerEffort((1.0, 2.0), ("aim",), 60.0, 1)
     compared(people(), people(seed=1), effort, seed=0, out=tmp_path / "study", say=lambda _: None)
     assert (tmp_path / "study" / "aim-1.json").exists() and not (tmp_path / "study" / "aim-2.json").exists()
 

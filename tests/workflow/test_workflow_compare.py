@@ -13,7 +13,7 @@ import pytest
 from sfumato.auditing import SMOKE, Effort
 from sfumato.core.dataset import Splits
 from sfumato.core.errors import DataError, UsageError
-from sfumato.core.runs import read_tensors
+from sfumato.core.run_folder import read_tensors
 from sfumato.data import load_splits
 from sfumato.workflow import Point, compare, demo, fit_run, resolve, sweep
 from sfumato.workflow.compare import front

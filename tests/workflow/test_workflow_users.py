@@ -11,7 +11,7 @@ import pytest
 
 from sfumato.auditing import Effort
 from sfumato.core.errors import DataError, UsageError
-from sfumato.core.runs import RunFolder, read_json
+from sfumato.core.run_folder import RunFolder, read_json
 from sfumato.data import load
 from sfumato.mechanisms import load_mechanism
 from sfumato.workflow import audit_run, fit_run, fit_users, release_run, resolve

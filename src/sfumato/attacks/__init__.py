@@ -19,9 +19,9 @@ def suite(schema: Schema, *, epochs: int = 6, width: int = 32, steps: int = 500,
     ``epochs``, ``width`` and the least number of ``steps`` are the inverse networks' effort; so often they query a
     randomised mechanism anew (``renewals``, 0: for every epoch).
     """
-    from sfumato.attacks.inverse import InverseNetwork
-    from sfumato.attacks.probes import KINDS, AttributeProbe
-    from sfumato.attacks.reidentification import ReidentifyByDecoding, ReidentifyByEncoder, ReidentifyByQuery
+    from sfumato.attacks.attribute.probes import KINDS, AttributeProbe
+    from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
+    from sfumato.attacks.reidentification.candidates import ReidentifyByDecoding, ReidentifyByEncoder, ReidentifyByQuery
 
     residual = InverseNetwork(decoder="residual", epochs=epochs, width=width, fewest_steps=steps, renewals=renewals)
     probes = [AttributeProbe(label=label, kind=kind) for label in schema.private for kind in KINDS]
@@ -39,13 +39,13 @@ def rotation_suite(
     schema: Schema, utility_label: str, *, epochs: int = 6, width: int = 32, steps: int = 500
 ) -> list[Attack]:
     """The further attacks on rotated messages: by what no key changes, by keys of the attacker's own, by repeats."""
-    from sfumato.attacks.cloud import CLOUD_KINDS, CloudProbe, CloudView, LabelByCloud
-    from sfumato.attacks.critic import EstimateAngle, InverseCritic
-    from sfumato.attacks.listing import ListCritic, ListDecoder
-    from sfumato.attacks.plain import PlainDecoder
-    from sfumato.attacks.rotated import AverageFrame, InverseFrame
-    from sfumato.attacks.rows import RowsByCritic, RowsByDecoding, RowsByKey
-    from sfumato.attacks.spans import IntersectSpans, ReidentifyBySpan
+    from sfumato.attacks.rotations.cloud_view import CLOUD_KINDS, CloudProbe, CloudView, LabelByCloud
+    from sfumato.attacks.rotations.direction_critic import EstimateAngle, InverseCritic
+    from sfumato.attacks.rotations.feature_decoder import PlainDecoder
+    from sfumato.attacks.rotations.inverse_frame import AverageFrame, InverseFrame
+    from sfumato.attacks.rotations.list_decoder import ListCritic, ListDecoder
+    from sfumato.attacks.rotations.row_guesses import RowsByCritic, RowsByDecoding, RowsByKey
+    from sfumato.attacks.rotations.row_spans import IntersectSpans, ReidentifyBySpan
 
     frame = InverseFrame(epochs=epochs, width=width, fewest_steps=steps)
     plain = PlainDecoder(epochs=epochs, width=width, fewest_steps=steps)
@@ -72,9 +72,9 @@ def rotation_suite(
 
 def shared_suite(*, epochs: int = 6, width: int = 32, steps: int = 500) -> list[Attack]:
     """The further attacks on what parties share: by their own masks and any, by the victims', by repeats."""
-    from sfumato.attacks.inverse import InverseNetwork
-    from sfumato.attacks.masks import KnownMask, MaskBySpread, ReadMask, SearchMask
-    from sfumato.attacks.substitute import AnyMask, AverageShares, CleanDecoder, OwnMask
+    from sfumato.attacks.masks.mask_attacks import KnownMask, MaskBySpread, ReadMask, SearchMask
+    from sfumato.attacks.masks.substitute_decoders import AnyMask, AverageShares, CleanDecoder, OwnMask
+    from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
 
     kinds = (CleanDecoder, OwnMask, AnyMask, KnownMask, ReadMask, SearchMask)
     average = AverageShares(inverse=InverseNetwork(epochs=epochs, width=width, fewest_steps=steps))

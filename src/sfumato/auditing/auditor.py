@@ -10,9 +10,9 @@ import numpy as np
 from sfumato.attacks import rotation_suite, shared_suite, suite
 from sfumato.attacks.base import Attack, AttributeAttack
 from sfumato.auditing.effort import CPU, Effort
-from sfumato.auditing.geometry import picture
-from sfumato.auditing.information import information_scores
-from sfumato.auditing.keyed import Keyed
+from sfumato.auditing.information_scores import information_scores
+from sfumato.auditing.payload_picture import picture
+from sfumato.auditing.plans.keyed import Keyed
 from sfumato.auditing.result import GALLERY, Audit, Controls, Say
 from sfumato.auditing.utility import FRESH, fresh_scores, own_scores
 from sfumato.auditing.wrong_key import wrong_key
@@ -23,7 +23,7 @@ from sfumato.core.knowledge import Knowledge, Query, Truth
 from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
 from sfumato.core.score import Score, worst_by_threat
-from sfumato.nets.loop import as_tensor, forward_in_batches
+from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 if TYPE_CHECKING:
     from torch import nn
@@ -47,7 +47,7 @@ def audit(
     """
     controls = controls or Controls()
     if mechanism.synthetic:
-        from sfumato.auditing.synthetic import audit_synthetic
+        from sfumato.auditing.plans.synthetic import audit_synthetic
 
         return audit_synthetic(mechanism, splits, attacks=attacks, effort=effort, seed=seed, controls=controls, say=say)
     if effort.students:

@@ -17,26 +17,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from sfumato.auditing.domain import heaviest, lightest, uniform
+from sfumato.auditing.domain_records import heaviest, lightest, uniform
 from sfumato.auditing.effort import Effort
-from sfumato.auditing.layer import layer_bound
+from sfumato.auditing.noise_layer_bound import layer_bound
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.metrics import Values
 from sfumato.core.randomness import derive_seed
 from sfumato.core.score import Score
 from sfumato.mechanisms.base import no_progress
-from sfumato.mechanisms.synthesis.method import public_number
-from sfumato.privacy.ears import Crowd, Listener, Pair
+from sfumato.mechanisms.synth.methods.method import public_number
+from sfumato.privacy.canary_listeners import Crowd, Listener, Pair
+from sfumato.privacy.discrete_gaussian import RepeatableNoise
 from sfumato.privacy.ledger import Ledger
-from sfumato.privacy.lower_bound import epsilon_lower_bound
-from sfumato.privacy.noise import RepeatableNoise
-from sfumato.privacy.one_run import one_run_bound
-from sfumato.privacy.twin import Answered, Auditor, Twin
-from sfumato.privacy.vault import Records
+from sfumato.privacy.lower_bounds import epsilon_lower_bound
+from sfumato.privacy.neighbouring_worlds import Answered, Auditor, Twin
+from sfumato.privacy.one_run_bound import one_run_bound
+from sfumato.privacy.query_counter import Records
 
 if TYPE_CHECKING:
-    from sfumato.mechanisms.synth import Synth
-    from sfumato.mechanisms.synthesis.method import Method
+    from sfumato.mechanisms.synth.mechanism import Synth
+    from sfumato.mechanisms.synth.methods.method import Method
 
 THREAT = "differential-privacy"
 METRIC = "epsilon-lower-bound"

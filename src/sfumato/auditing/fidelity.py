@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.auditing.domain import uniform
-from sfumato.auditing.likeness import Codes, frechet_distance, inside, shape_likeness, trend_likeness
+from sfumato.auditing.domain_records import uniform
+from sfumato.auditing.similarity import Codes, frechet_distance, inside, shape_likeness, trend_likeness
 from sfumato.auditing.students import usual_network
 from sfumato.core.dataset import Dataset, FloatArray, IntArray, Splits
 from sfumato.core.intervals import Interval, wilson
@@ -22,7 +22,7 @@ from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
 from sfumato.core.schema import Schema
 from sfumato.core.score import Direction, Score
-from sfumato.nets.loop import as_tensor, forward_in_batches
+from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 THREAT = "fidelity"
 SHAPES, TRENDS = "column-shapes", "pair-trends"

@@ -23,8 +23,8 @@ from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
 from sfumato.core.score import Score
 from sfumato.nets.encoders import classifier
-from sfumato.nets.loop import as_tensor, channels_last, decay_rate, forward_in_batches, minibatches, take_step
-from sfumato.nets.student import student as student_network
+from sfumato.nets.student_cnn import student as student_network
+from sfumato.nets.training_loop import as_tensor, channels_last, decay_rate, forward_in_batches, minibatches, take_step
 
 CNN, MLP, LOGISTIC, TREES = "cnn", "mlp", "logistic", "boosted-trees"
 STUDENTS = (CNN, MLP, LOGISTIC, TREES)

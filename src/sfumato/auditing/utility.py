@@ -16,7 +16,7 @@ from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
 from sfumato.core.score import Score
 from sfumato.nets.encoders import classifier
-from sfumato.nets.loop import as_tensor, forward_in_batches, minibatches, take_step
+from sfumato.nets.training_loop import as_tensor, forward_in_batches, minibatches, take_step
 
 FRESH = "fresh classifier"
 OWN = "own classifier"

@@ -17,7 +17,7 @@ Source = Annotated[str, typer.Argument(help="A named data set, or a file or fold
 @app.command("list")
 def list_(json: Json = False) -> None:
     """The named data sets, and which of them are at hand."""
-    from sfumato.cli.show import OUT, new_table, print_json
+    from sfumato.cli.output import OUT, new_table, print_json
     from sfumato.data import listing
 
     entries = listing()
@@ -40,7 +40,7 @@ def show(
     json: Json = False,
 ) -> None:
     """Describe a data set: shape, labels, classes, subjects."""
-    from sfumato.cli.show import OUT, print_json
+    from sfumato.cli.output import OUT, print_json
     from sfumato.data import describe, load
 
     about = describe(load(source, x=x, utility=utility, private=private, id=subject))
@@ -64,7 +64,7 @@ def check(
     """Everything that is wrong with a file, in one pass; exit code 3 if it cannot be used."""
     from dataclasses import asdict
 
-    from sfumato.cli.show import OUT, print_json
+    from sfumato.cli.output import OUT, print_json
     from sfumato.data import check as find_problems
 
     problems = find_problems(source, x=x, utility=utility, private=private, id=subject, domain=domain)
@@ -90,7 +90,7 @@ def domain(
     subject: Id = None,
 ) -> None:
     """Draft a domain file (TOML) from the records, to be corrected from what is publicly known."""
-    from sfumato.cli.show import OUT
+    from sfumato.cli.output import OUT
     from sfumato.data import domain_draft
 
     OUT.print(domain_draft(source, x=x, utility=utility, private=private, id=subject), markup=False, end="")

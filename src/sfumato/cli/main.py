@@ -84,7 +84,7 @@ def demo(
     quiet: Quiet = False,
 ) -> None:
     """Every mechanism, small, on the embedded digits: one report, within five minutes on two cores."""
-    from sfumato.cli.show import OUT, Talk, print_json
+    from sfumato.cli.output import OUT, Talk, print_json
     from sfumato.workflow.demo import run_demo, summary
 
     with Talk(quiet) as talk:
@@ -121,7 +121,7 @@ def fit(
     quiet: Quiet = False,
 ) -> None:
     """Fit a mechanism on the owner's records, into a run folder: ran, filter, phase, synth, ars or a baseline."""
-    from sfumato.cli.show import OUT, Talk, print_json
+    from sfumato.cli.output import OUT, Talk, print_json
     from sfumato.mechanisms import mechanism_class
     from sfumato.workflow import fit_run, fitted_on, resolve
 
@@ -170,7 +170,7 @@ def _fit_users(
     quiet: bool,
 ) -> None:
     """``fit --users``: every choice of labels stands in the table, the data come with the base."""
-    from sfumato.cli.show import OUT, Talk, print_json
+    from sfumato.cli.output import OUT, Talk, print_json
     from sfumato.workflow import fit_users
 
     if base is None:
@@ -201,7 +201,7 @@ def release(
     quiet: Quiet = False,
 ) -> None:
     """Release records through a fitted mechanism, or draw synthetic ones: Parquet and a card, in bounded memory."""
-    from sfumato.cli.show import OUT, Talk, print_json
+    from sfumato.cli.output import OUT, Talk, print_json
     from sfumato.workflow import release_run, sample_run
 
     if (data is None) == (rows is None):
@@ -237,7 +237,7 @@ def audit(
 ) -> None:
     """Attack a fitted mechanism with fresh adversaries; utility, all scores, and the worst of each threat."""
     from sfumato.auditing.effort import effort_named
-    from sfumato.cli.show import OUT, Talk, claim_line, print_json, score_table
+    from sfumato.cli.output import OUT, Talk, claim_line, print_json, score_table
     from sfumato.workflow import audit_run
 
     with Talk(quiet) as talk:
@@ -273,7 +273,7 @@ def sweep(
 ) -> None:
     """The Pareto front of one mechanism over one hyper-parameter."""
     from sfumato.auditing.effort import effort_named
-    from sfumato.cli.show import OUT, Talk, front_table, print_json, spent_line
+    from sfumato.cli.output import OUT, Talk, front_table, print_json, spent_line
     from sfumato.mechanisms import mechanism_class
     from sfumato.workflow import sweep as run_sweep
     from sfumato.workflow.compare import front
@@ -310,7 +310,7 @@ def report(
     json: Json = False,
 ) -> None:
     """One self-contained HTML page about any number of audited runs."""
-    from sfumato.cli.show import OUT, print_json
+    from sfumato.cli.output import OUT, print_json
     from sfumato.report import build_report
 
     page = build_report(runs, out or runs[0] / "report.html", title=title)
@@ -331,8 +331,8 @@ def reproduce(
     quiet: Quiet = False,
 ) -> None:
     """A paper's table or figure: the paper's statement and our figure side by side."""
-    from sfumato.cli.show import OUT, Talk, print_json
-    from sfumato.cli.study import study_list, study_table
+    from sfumato.cli.output import OUT, Talk, print_json
+    from sfumato.cli.study_tables import study_list, study_table
     from sfumato.studies import run_study, studies
 
     if study is None:

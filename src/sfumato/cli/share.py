@@ -47,10 +47,10 @@ def simulate(
     quiet: Quiet = False,
 ) -> None:
     """Cut a data set among parties; let them publish, share and learn on Flower's simulation engine."""
-    from sfumato.cli.show import OUT, Talk, print_json
-    from sfumato.parties.engine import simulate as run
-    from sfumato.parties.schemes import check_mode
-    from sfumato.parties.schemes import settings as known
+    from sfumato.cli.output import OUT, Talk, print_json
+    from sfumato.parties.party_mechanisms import check_mode
+    from sfumato.parties.party_mechanisms import settings as known
+    from sfumato.parties.simulation import simulate as run
 
     check_mode(mode)
     folder = out or Path("runs") / f"share-{Path(data).stem}"
@@ -105,8 +105,8 @@ def fedavg(
     quiet: Quiet = False,
 ) -> None:
     """Federated averaging of a classifier on the same parties, by Flower's own strategies: accuracy and bytes."""
-    from sfumato.cli.show import OUT, Talk, new_table, print_json
-    from sfumato.parties.engine import fedavg as run
+    from sfumato.cli.output import OUT, Talk, new_table, print_json
+    from sfumato.parties.simulation import fedavg as run
 
     noise, clip = _noise_and_clip(dp)
     with Talk(quiet) as talk:
@@ -161,8 +161,8 @@ def split(
     json: Json = False,
 ) -> None:
     """Cut a data set into one folder a party, to try a deployment out."""
-    from sfumato.cli.show import OUT, print_json
-    from sfumato.parties.splitting import split_parties
+    from sfumato.cli.output import OUT, print_json
+    from sfumato.parties.partition import split_parties
 
     made = split_parties(
         data,
@@ -197,11 +197,11 @@ def app_(
     json: Json = False,
 ) -> None:
     """Lay down the Flower app for a real deployment: one SuperLink, one SuperNode an organisation."""
-    from sfumato.cli.show import OUT, print_json
-    from sfumato.parties.laying import lay_app
-    from sfumato.parties.processes import need_flower
-    from sfumato.parties.schemes import check_mode
-    from sfumato.parties.schemes import settings as known
+    from sfumato.cli.output import OUT, print_json
+    from sfumato.parties.app_files import lay_app
+    from sfumato.parties.flower_processes import need_flower
+    from sfumato.parties.party_mechanisms import check_mode
+    from sfumato.parties.party_mechanisms import settings as known
 
     need_flower()
     check_mode(mode)
@@ -229,7 +229,7 @@ def _noise_and_clip(text: str | None) -> tuple[float, float]:
 
 
 def _party_table(found: Mapping[str, Any]) -> Any:
-    from sfumato.cli.show import new_table
+    from sfumato.cli.output import new_table
 
     table = new_table("party", "status", "reason", numbers=("records", "accuracy", "bytes up", "bytes down"))
     for party in found["parties"]:

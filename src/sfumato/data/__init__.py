@@ -10,6 +10,7 @@ from sfumato.data.registry import REGISTRY, Entry, entry, names
 if TYPE_CHECKING:
     from sfumato.data.checks import Problem as Problem
     from sfumato.data.checks import check as check
+    from sfumato.data.encoding.tables import decode_table as decode_table
     from sfumato.data.loading import domain_draft as domain_draft
     from sfumato.data.loading import load as load
     from sfumato.data.splits import load_splits as load_splits
@@ -17,12 +18,11 @@ if TYPE_CHECKING:
     from sfumato.data.streaming import stream as stream
     from sfumato.data.summary import describe as describe
     from sfumato.data.summary import listing as listing
-    from sfumato.data.tables import decode_table as decode_table
 
 _HOME = {
     "Problem": "checks",
     "check": "checks",
-    "decode_table": "tables",
+    "decode_table": "encoding.tables",
     "describe": "summary",
     "domain_draft": "loading",
     "listing": "summary",

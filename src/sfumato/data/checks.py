@@ -13,20 +13,20 @@ import numpy as np
 
 from sfumato.core.errors import DataError, SfumatoError
 from sfumato.core.schema import Schema
-from sfumato.data.arrays import check_finite, dense, is_encoded, is_list
 from sfumato.data.column_checks import Finding, TableColumn
+from sfumato.data.column_roles import Names, Roles, as_names, resolve
 from sfumato.data.domain import DomainName
-from sfumato.data.encode import encode_records
-from sfumato.data.expressions import Expression, parse
-from sfumato.data.faults import fault
-from sfumato.data.infer import shape_of
+from sfumato.data.encoding.list_cells import check_finite, dense, is_encoded, is_list
+from sfumato.data.encoding.records import encode_records
+from sfumato.data.encoding.tables import as_text
+from sfumato.data.file_errors import fault
+from sfumato.data.label_expressions import Expression, parse
 from sfumato.data.labels import is_unusable, values_of
 from sfumato.data.loading import schema_of
-from sfumato.data.opening import Opened, SourceName, open_data
-from sfumato.data.roles import Names, Roles, as_names, resolve
-from sfumato.data.sources import Source
+from sfumato.data.readers.locate import LocatedSource, SourceName, open_data
+from sfumato.data.readers.source import Source
+from sfumato.data.schema_inference import shape_of
 from sfumato.data.streaming import stream
-from sfumato.data.tables import as_text
 
 CHECK_ROWS = 2048
 FEW_RECORDS = 10
@@ -86,7 +86,7 @@ def _misfits(
     return []
 
 
-def _shared_subjects(opened: Opened, shared: set[str]) -> list[Problem]:
+def _shared_subjects(opened: LocatedSource, shared: set[str]) -> list[Problem]:
     if not shared:
         return []
     what = f"{len(shared)} subjects (for instance '{min(shared)}') are in both the train and the test part"
@@ -96,7 +96,7 @@ def _shared_subjects(opened: Opened, shared: set[str]) -> list[Problem]:
 class _Checker:
     """Collects the problems of one source."""
 
-    def __init__(self, opened: Opened, source: Source) -> None:
+    def __init__(self, opened: LocatedSource, source: Source) -> None:
         self._opened = opened
         self._source = source
         self._problems: list[Problem] = []

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sfumato.data.arrays import is_encoded, is_list
-from sfumato.data.expressions import is_number
-from sfumato.data.tables import as_numbers, as_text, first_not_number, is_text
+from sfumato.data.encoding.list_cells import is_encoded, is_list
+from sfumato.data.encoding.tables import as_numbers, as_text, first_not_number, is_text
+from sfumato.data.label_expressions import is_number
 
 Finding = tuple[Literal["error", "warning"], str, str, str | None, int | None]
 

@@ -41,12 +41,12 @@ from typing import Any
 
 from sfumato.core.errors import DataError, unknown
 from sfumato.core.schema import Column, FixedSum, Schema
-from sfumato.data.expressions import BOOLEAN_CLASSES, Expression, parse
-from sfumato.data.infer import shape_of
+from sfumato.data.column_roles import Roles
+from sfumato.data.label_expressions import BOOLEAN_CLASSES, Expression, parse
 from sfumato.data.limits import MAX_CATEGORIES, MAX_CLASSES
+from sfumato.data.readers.source import Source
 from sfumato.data.registry import Entry
-from sfumato.data.roles import Roles
-from sfumato.data.sources import Source
+from sfumato.data.schema_inference import shape_of
 
 _KEYS: dict[str, dict[str, str]] = {
     "numeric": {"low": "number", "high": "number", "integer": "flag", "nullable": "flag", "clip": "flag"},

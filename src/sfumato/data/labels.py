@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.dataset import IntArray
-from sfumato.data.expressions import BOOLEAN_CLASSES, Expression
-from sfumato.data.faults import fault
+from sfumato.data.encoding.tables import as_numbers, as_text, first_not_number, is_text
+from sfumato.data.file_errors import fault
+from sfumato.data.label_expressions import BOOLEAN_CLASSES, Expression
 from sfumato.data.limits import MAX_CLASSES
-from sfumato.data.tables import as_numbers, as_text, first_not_number, is_text
 
 
 def class_order(values: Iterable[str]) -> tuple[str, ...]:

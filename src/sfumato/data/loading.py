@@ -12,15 +12,15 @@ import numpy.typing as npt
 from sfumato.core.dataset import Dataset, IntArray
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.schema import Schema
+from sfumato.data.column_roles import Names, Roles, of_schema, resolve
 from sfumato.data.domain import DomainName, declared_schema, domain_for, draft
-from sfumato.data.encode import encode_batch, ids_of
-from sfumato.data.expressions import Expression
-from sfumato.data.faults import fault
-from sfumato.data.infer import infer
+from sfumato.data.encoding.records import encode_batch, ids_of
+from sfumato.data.file_errors import fault
+from sfumato.data.label_expressions import Expression
 from sfumato.data.labels import encode_labels
-from sfumato.data.opening import Opened, Part, SourceName, open_data
-from sfumato.data.roles import Names, Roles, of_schema, resolve
-from sfumato.data.sources import Source
+from sfumato.data.readers.locate import LocatedSource, Part, SourceName, open_data
+from sfumato.data.readers.source import Source
+from sfumato.data.schema_inference import infer
 
 BATCH_ROWS = 4096
 
@@ -59,7 +59,7 @@ def load(
 
 
 def schema_of(
-    opened: Opened,
+    opened: LocatedSource,
     *,
     x: Names = None,
     utility: Names = None,
@@ -85,7 +85,7 @@ def domain_draft(
 
 
 def read(
-    opened: Opened,
+    opened: LocatedSource,
     sources: Sequence[Source],
     schema: Schema,
     *,
@@ -128,7 +128,7 @@ def join(pieces: Sequence[Dataset]) -> Dataset:
 
 
 def _pieces(
-    opened: Opened, source: Source, roles: Roles, schema: Schema, rows: npt.NDArray[np.intp] | None
+    opened: LocatedSource, source: Source, roles: Roles, schema: Schema, rows: npt.NDArray[np.intp] | None
 ) -> Iterator[Dataset]:
     import pyarrow as pa
 

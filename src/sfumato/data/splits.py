@@ -12,11 +12,11 @@ import numpy.typing as npt
 from sfumato.core.dataset import Dataset, IntArray, Splits
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.schema import Schema
+from sfumato.data.column_roles import Names, as_names
 from sfumato.data.domain import DomainName
-from sfumato.data.expressions import parse
+from sfumato.data.label_expressions import parse
 from sfumato.data.loading import join, read, schema_of
-from sfumato.data.opening import SourceName, open_data
-from sfumato.data.roles import Names, as_names
+from sfumato.data.readers.locate import SourceName, open_data
 
 SHARES = (0.6, 0.2, 0.2)
 NAMES = ("owner", "attacker", "victim")

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from sfumato.core.dataset import Dataset
 from sfumato.core.errors import UsageError
 from sfumato.core.schema import Schema
-from sfumato.data.encode import encode_batch
-from sfumato.data.opening import SourceName, open_data
-from sfumato.data.roles import of_schema
+from sfumato.data.column_roles import of_schema
+from sfumato.data.encoding.records import encode_batch
+from sfumato.data.readers.locate import SourceName, open_data
 
 
 def stream(

@@ -13,7 +13,7 @@ from sfumato.data.registry import REGISTRY, Embedded
 
 def listing() -> list[dict[str, Any]]:
     """The named data sets as plain JSON values, with where each would be read from."""
-    from sfumato.data.fetch import at_hand
+    from sfumato.data.download import at_hand
 
     return [
         {

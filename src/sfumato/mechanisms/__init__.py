@@ -7,30 +7,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato.core.errors import DataError, unknown
-from sfumato.core.runs import read_json
+from sfumato.core.run_folder import read_json
 
 if TYPE_CHECKING:
     from sfumato.mechanisms.base import Mechanism
 
 _HOME = {
-    "none": ("sfumato.mechanisms.baselines.raw", "Undefended"),
-    "noisy": ("sfumato.mechanisms.baselines.raw", "Noisy"),
-    "dnn": ("sfumato.mechanisms.baselines.features", "DNN"),
-    "dnn-resized": ("sfumato.mechanisms.baselines.features", "DNNResized"),
-    "ran": ("sfumato.mechanisms.ran", "RAN"),
-    "filter": ("sfumato.mechanisms.filter", "Filter"),
-    "filter-linear": ("sfumato.mechanisms.filter", "LinearFilter"),
-    "gaussian": ("sfumato.mechanisms.baselines.gaussian", "Gaussian"),
-    "vae": ("sfumato.mechanisms.vae", "VAE"),
-    "vfae": ("sfumato.mechanisms.baselines.fair", "VFAE"),
-    "phase": ("sfumato.mechanisms.phase", "Phase"),
-    "synth": ("sfumato.mechanisms.synth", "Synth"),
-    "ars": ("sfumato.mechanisms.ars", "ARS"),
-    "latent-noise": ("sfumato.mechanisms.baselines.latents", "LatentNoise"),
-    "split": ("sfumato.mechanisms.baselines.split", "Split"),
-    "split-extra": ("sfumato.mechanisms.baselines.split", "SplitExtra"),
-    "split-noisy": ("sfumato.mechanisms.baselines.split", "SplitNoisy"),
-    "lmifr": ("sfumato.mechanisms.baselines.fair", "LMIFR"),
+    "none": ("sfumato.mechanisms.baselines.raw_records", "Undefended"),
+    "noisy": ("sfumato.mechanisms.baselines.raw_records", "Noisy"),
+    "dnn": ("sfumato.mechanisms.baselines.plain_features", "DNN"),
+    "dnn-resized": ("sfumato.mechanisms.baselines.plain_features", "DNNResized"),
+    "ran": ("sfumato.mechanisms.ran.mechanism", "RAN"),
+    "filter": ("sfumato.mechanisms.filter.mechanism", "Filter"),
+    "filter-linear": ("sfumato.mechanisms.filter.mechanism", "LinearFilter"),
+    "gaussian": ("sfumato.mechanisms.baselines.gaussian_noise", "Gaussian"),
+    "vae": ("sfumato.mechanisms.filter.vae", "VAE"),
+    "vfae": ("sfumato.mechanisms.baselines.fair_autoencoders", "VFAE"),
+    "phase": ("sfumato.mechanisms.phase.mechanism", "Phase"),
+    "synth": ("sfumato.mechanisms.synth.mechanism", "Synth"),
+    "ars": ("sfumato.mechanisms.ars.mechanism", "ARS"),
+    "latent-noise": ("sfumato.mechanisms.baselines.latent_noise", "LatentNoise"),
+    "split": ("sfumato.mechanisms.baselines.split_inference", "Split"),
+    "split-extra": ("sfumato.mechanisms.baselines.split_inference", "SplitExtra"),
+    "split-noisy": ("sfumato.mechanisms.baselines.split_inference", "SplitNoisy"),
+    "lmifr": ("sfumato.mechanisms.baselines.fair_autoencoders", "LMIFR"),
 }
 
 

@@ -17,7 +17,7 @@ from sfumato.core.guarantee import Guarantee
 from sfumato.core.knowledge import Opened, Participant
 from sfumato.core.randomness import Randomness, Secure, Seeded, derive_seed
 from sfumato.core.release import Release
-from sfumato.core.runs import RunFolder, read_json, read_tensors, write_json, write_tensors
+from sfumato.core.run_folder import RunFolder, read_json, read_tensors, write_json, write_tensors
 from sfumato.core.schema import Schema
 
 if TYPE_CHECKING:

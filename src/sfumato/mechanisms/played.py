@@ -13,10 +13,10 @@ from torch import Tensor
 from sfumato.core.dataset import Dataset
 from sfumato.core.errors import check_range
 from sfumato.core.randomness import Randomness, Seeded, derive_seed
-from sfumato.core.runs import RunFolder
+from sfumato.core.run_folder import RunFolder
 from sfumato.mechanisms.base import Mechanism, Progress
 from sfumato.mechanisms.training import train
-from sfumato.nets.loop import as_tensor, decay_rate, minibatches
+from sfumato.nets.training_loop import as_tensor, decay_rate, minibatches
 
 CONTINUED = 0.25
 """Share of ``epochs`` trained when starting from a neighbouring knob setting; ``make bench`` compares the results."""

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from sfumato.core.errors import DataError
-from sfumato.core.runs import RunFolder
-from sfumato.nets.loop import load_optimiser_state, optimiser_state
+from sfumato.core.run_folder import RunFolder
+from sfumato.nets.training_loop import load_optimiser_state, optimiser_state
 
 if TYPE_CHECKING:
     from sfumato.mechanisms.base import Progress

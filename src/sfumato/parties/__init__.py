@@ -9,20 +9,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sfumato.parties.engine import fedavg as fedavg
-    from sfumato.parties.engine import simulate as simulate
-    from sfumato.parties.laying import lay_app as lay_app
+    from sfumato.parties.app_files import lay_app as lay_app
+    from sfumato.parties.partition import split_parties as split_parties
     from sfumato.parties.results import FedResult as FedResult
     from sfumato.parties.results import ShareResult as ShareResult
-    from sfumato.parties.splitting import split_parties as split_parties
+    from sfumato.parties.simulation import fedavg as fedavg
+    from sfumato.parties.simulation import simulate as simulate
 
 _HOME = {
     "FedResult": "results",
     "ShareResult": "results",
-    "fedavg": "engine",
-    "lay_app": "laying",
-    "simulate": "engine",
-    "split_parties": "splitting",
+    "fedavg": "simulation",
+    "lay_app": "app_files",
+    "simulate": "simulation",
+    "split_parties": "partition",
 }
 
 __all__ = ["FedResult", "ShareResult", "fedavg", "lay_app", "simulate", "split_parties"]

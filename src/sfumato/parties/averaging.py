@@ -12,12 +12,12 @@ from flwr.serverapp.strategy import DifferentialPrivacyServerSideFixedClipping, 
 
 from sfumato.core.errors import DataError
 from sfumato.core.randomness import derive_seed
-from sfumato.parties.fed import first_arrays
-from sfumato.parties.folder import SIMULATED
-from sfumato.parties.records import config
+from sfumato.parties.flower_records import config
+from sfumato.parties.local_training import first_arrays
+from sfumato.parties.participants import Roll
+from sfumato.parties.party_folder import SIMULATED
 from sfumato.parties.results import FedResult, PartyResult, Round
-from sfumato.parties.roll import Roll
-from sfumato.parties.terms import Terms
+from sfumato.parties.run_terms import Terms
 
 DELTA = 1e-5
 

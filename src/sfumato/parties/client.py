@@ -20,10 +20,12 @@ from flwr.common.constant import ErrorCode
 from sfumato.core.dataset import Dataset
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.release import Release
-from sfumato.core.runs import read_json, write_json
-from sfumato.parties import fed, learning
-from sfumato.parties.checks import (
-    Refused,
+from sfumato.core.run_folder import read_json, write_json
+from sfumato.parties import local_training, pooled_learning
+from sfumato.parties.digests import ids_digest, schema_digest
+from sfumato.parties.flower_records import arrays, config, encoder_records, metrics
+from sfumato.parties.message_checks import (
+    MessageRefused,
     by_party,
     check_arrays,
     check_encoder,
@@ -35,17 +37,15 @@ from sfumato.parties.checks import (
     text_of,
     wire_of,
 )
-from sfumato.parties.digests import ids_digest, schema_digest
-from sfumato.parties.encoders import has_encoder, keep_encoder, kept_encoder, rounded
-from sfumato.parties.folder import Party, open_party
-from sfumato.parties.learning import CARD, HELD_OUT, OWN, Piece, below, beside
-from sfumato.parties.precision import packed, steps, unpacked
-from sfumato.parties.records import arrays, config, encoder_records, metrics
+from sfumato.parties.party_folder import PartyFolder, open_party
+from sfumato.parties.pooled_learning import CARD, HELD_OUT, OWN, Piece, below, beside
+from sfumato.parties.published_copy import has_encoder, keep_encoder, kept_encoder, rounded
+from sfumato.parties.wire_precision import packed, steps, unpacked
 
 _JOINED = "joined.json"
 LOG = logging.getLogger("sfumato.parties")
-Work = Callable[[Message, Party], RecordDict]
-Refusal = Callable[[Message, str, Exception, Party | None], Message]
+Work = Callable[[Message, PartyFolder], RecordDict]
+Refusal = Callable[[Message, str, Exception, PartyFolder | None], Message]
 
 
 def party_app() -> ClientApp:
@@ -59,8 +59,8 @@ def party_app() -> ClientApp:
         ("learn", learn),
     ):
         app.query(action)(_answering(work))
-    app.train()(_answering(fed.train, _error))
-    app.evaluate()(_answering(fed.evaluate, _error))
+    app.train()(_answering(local_training.train, _error))
+    app.evaluate()(_answering(local_training.evaluate, _error))
     return app
 
 
@@ -74,7 +74,7 @@ def _answering(work: Work, refusal: Refusal | None = None) -> Callable[[Message,
             return refuse(message, "settings", error, None)
         try:
             return Message(work(message, party), reply_to=message)
-        except (Refused, UsageError) as error:
+        except (MessageRefused, UsageError) as error:
             return refuse(message, "terms", error, party)
         except DataError as error:
             return refuse(message, "data", error, party)
@@ -84,20 +84,20 @@ def _answering(work: Work, refusal: Refusal | None = None) -> Callable[[Message,
     return answer
 
 
-def _refusal(message: Message, why: str, error: Exception, party: Party | None) -> Message:
+def _refusal(message: Message, why: str, error: Exception, party: PartyFolder | None) -> Message:
     """One word and the party's name; the rest stays here."""
     _note(message, why, error, party)
     told = {"why": why, "name": party.name if party else "nameless"}
     return Message(RecordDict({"refused": config(told)}), reply_to=message)
 
 
-def _error(message: Message, why: str, error: Exception, party: Party | None) -> Message:
+def _error(message: Message, why: str, error: Exception, party: PartyFolder | None) -> Message:
     """The same as one of Flower's own errors, which its strategies leave out."""
     _note(message, why, error, party)
     return Message(Error(ErrorCode.CLIENT_APP_RAISED_EXCEPTION, why), reply_to=message)
 
 
-def _note(message: Message, why: str, error: Exception, party: Party | None) -> None:
+def _note(message: Message, why: str, error: Exception, party: PartyFolder | None) -> None:
     text = "".join(traceback.format_exception(error)) if why == "failed" else str(error)
     LOG.warning("%s refused %s: %s", party.name if party else "a node", message.metadata.message_type, text)
     if party is not None:
@@ -105,7 +105,7 @@ def _note(message: Message, why: str, error: Exception, party: Party | None) -> 
         (party.out / "refused.txt").write_text(f"{message.metadata.message_type}: {text}\n")
 
 
-def hello(message: Message, party: Party) -> RecordDict:
+def hello(message: Message, party: PartyFolder) -> RecordDict:
     """Name, numbers of records, digests: what the server needs to see that all fits before anything is shared."""
     check_keys(message.content, ("terms",))
     terms = message.content["terms"]
@@ -114,9 +114,9 @@ def hello(message: Message, party: Party) -> RecordDict:
     party.check_mode(mode)
     particular = {"lam", "least_epsilon", "variant"} & set(party.choices) or "lam" in object_of(terms, "params")
     if mode != "fedavg" and particular:
-        from sfumato.parties import schemes  # torch: a party that has nothing to object does without
+        from sfumato.parties import party_mechanisms  # torch: a party that has nothing to object does without
 
-        schemes.check_choices(mode, _terms(terms)[1], party)
+        party_mechanisms.check_choices(mode, _terms(terms)[1], party)
     train, test = party.records("train"), party.records("test")
     vertical = mode == "vertical"
     about = {
@@ -131,34 +131,34 @@ def hello(message: Message, party: Party) -> RecordDict:
     return RecordDict({"hello": config(about)})
 
 
-def publish(message: Message, party: Party) -> RecordDict:
+def publish(message: Message, party: PartyFolder) -> RecordDict:
     """The initiator trains on its own records and hands out the encoder."""
-    from sfumato.parties import schemes
+    from sfumato.parties import party_mechanisms
 
     check_keys(message.content, ("terms",))
     mode, params = _terms(message.content["terms"])
     party.check_mode(mode)
     _only_once(has_encoder(party.out))
-    made = schemes.publish(mode, params, party.records("train"), party.seed_for("publish"))
+    made = party_mechanisms.publish(mode, params, party.records("train"), party.seed_for("publish"))
     half = wire_of(message.content["terms"]) != "float32"
     made = rounded(made) if half else made
     keep_encoder(party.out, made)
     return encoder_records(made, half=half)
 
 
-def labels(_message: Message, party: Party) -> RecordDict:
+def labels(_message: Message, party: PartyFolder) -> RecordDict:
     """Vertical: one party gives the utility labels of the records that all parties have."""
     party.check_mode("vertical")
     return RecordDict({"labels": arrays(_label_arrays(party.records("train")))})
 
 
-def share(message: Message, party: Party) -> RecordDict:
+def share(message: Message, party: PartyFolder) -> RecordDict:
     """The party's representations, with utility labels unless all have them already, and nothing else."""
-    from sfumato.parties import schemes
+    from sfumato.parties import party_mechanisms
 
     content = dict(message.content)
     if "terms" not in content:
-        raise Refused("there are no terms")
+        raise MessageRefused("there are no terms")
     terms = content.pop("terms")
     mode, params = _terms(terms)
     party.check_mode(mode)
@@ -166,20 +166,20 @@ def share(message: Message, party: Party) -> RecordDict:
     train, test = party.records("train"), party.records("test")
     encoder = None
     if mode == "vertical":
-        schemes.check_choices(mode, params, party)  # again: these may be other terms than those of the hello
+        party_mechanisms.check_choices(mode, params, party)  # again: these may be other terms than those of the hello
         train = _labelled(train, content, classes_of(terms, "classes"))
     else:
         encoder = check_encoder(content) if "encoder" in content else kept_encoder(party.out)
         _check_expected(encoder.digest, text_of(terms, "encoder"), party)
-        schemes.check_choices(mode, {**params, **encoder.params}, party)
-    release = schemes.releaser(mode, encoder, params, train, party)
+        party_mechanisms.check_choices(mode, {**params, **encoder.params}, party)
+    release = party_mechanisms.releaser(mode, encoder, params, train, party)
     wire = wire_of(terms)
     shared, held_out = release(train), release(test)
     sent, scale = _sent(shared, held_out, wire)
     digest = "" if encoder is None else encoder.digest
     classes = dict(train.schema.utility)
-    learning.write_piece(party.out / OWN, unpacked(sent["z"], wire, **scale), train.utility, classes)
-    learning.write_piece(party.out / HELD_OUT, unpacked(sent["held-out"], wire, **scale), test.utility, classes)
+    pooled_learning.write_piece(party.out / OWN, unpacked(sent["z"], wire, **scale), train.utility, classes)
+    pooled_learning.write_piece(party.out / HELD_OUT, unpacked(sent["held-out"], wire, **scale), test.utility, classes)
     promise = {"mechanism": shared.mechanism, "guarantee": shared.guarantee.statement, "encoder": digest}
     write_json(party.out / _JOINED, {**promise, "repeatable": party.seed is not None})
     if mode != "vertical":
@@ -189,7 +189,7 @@ def share(message: Message, party: Party) -> RecordDict:
     return RecordDict({"shared": arrays({**sent, **scale}), "about": config(about)})
 
 
-def learn(message: Message, party: Party) -> RecordDict:
+def learn(message: Message, party: PartyFolder) -> RecordDict:
     """All accepted representations into the party's own folder; a classifier there; figures back."""
     check_keys(message.content, ("terms", "shared"))
     terms, theirs = message.content["terms"], message.content["shared"]
@@ -197,11 +197,11 @@ def learn(message: Message, party: Party) -> RecordDict:
     _only_once((party.out / CARD).exists())  # each answer counts hits among records that never leave
     joined = read_json(party.out / _JOINED)
     if text_of(terms, "encoder") != joined["encoder"]:
-        raise Refused("the representations were made with another encoder than the one this party accepted")
+        raise MessageRefused("the representations were made with another encoder than the one this party accepted")
     vertical = mode == "vertical"
     classes = classes_of(terms, "classes") if vertical else dict(party.schema.utility)
-    own, codes = learning.read_piece(party.out / OWN, classes)
-    held_out, truth = learning.read_piece(party.out / HELD_OUT, classes)
+    own, codes = pooled_learning.read_piece(party.out / OWN, classes)
+    held_out, truth = pooled_learning.read_piece(party.out / HELD_OUT, classes)
     pieces, sent = [], by_party(theirs)
     names = names_of(terms, "names")
     check_keys(sent, [str(place) for place, name in enumerate(names) if name != party.name], "set")
@@ -218,31 +218,31 @@ def learn(message: Message, party: Party) -> RecordDict:
         )
         pieces.append(Piece(name, read.z, codes if vertical else read.labels, read.held_out))
     shared = (beside if vertical else below)(pieces)
-    learning.write_shared(party.out, shared, pieces, classes, {**joined, "mode": mode})
+    pooled_learning.write_shared(party.out, shared, pieces, classes, {**joined, "mode": mode})
     tests = held_out if shared.held_out is None else shared.held_out
-    return RecordDict({"metrics": metrics(learning.learn(shared.z, shared.labels, tests, truth, learner))})
+    return RecordDict({"metrics": metrics(pooled_learning.learn(shared.z, shared.labels, tests, truth, learner))})
 
 
 def _only_once(done: bool) -> None:
     if done:
-        raise Refused("this party has answered that question in this run, and answers it once")
+        raise MessageRefused("this party has answered that question in this run, and answers it once")
 
 
 def _terms(terms: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    from sfumato.parties import schemes
+    from sfumato.parties import party_mechanisms
 
     mode = text_of(terms, "mode")
-    schemes.check_mode(mode)
+    party_mechanisms.check_mode(mode)
     params = object_of(terms, "params")
-    schemes.check_params(mode, params)
+    party_mechanisms.check_params(mode, params)
     return mode, params
 
 
-def _check_expected(digest: str, agreed: str, party: Party) -> None:
+def _check_expected(digest: str, agreed: str, party: PartyFolder) -> None:
     """All use the encoder that the run agreed on; the initiator knows its own, another party may have pinned one."""
     expected = kept_encoder(party.out).digest if has_encoder(party.out) else party.encoder
     if digest != agreed or (expected and digest != expected):
-        raise Refused("the encoder comes from another initiator: its digest is not the expected one")
+        raise MessageRefused("the encoder comes from another initiator: its digest is not the expected one")
 
 
 def _labelled(data: Dataset, content: Mapping[str, Any], classes: Mapping[str, tuple[str, ...]]) -> Dataset:
@@ -255,7 +255,7 @@ def _labelled(data: Dataset, content: Mapping[str, Any], classes: Mapping[str, t
 
 def _label_arrays(data: Dataset) -> dict[str, Any]:
     return {
-        f"label.{label}": learning.smallest_codes(codes, len(data.schema.utility[label]))
+        f"label.{label}": pooled_learning.smallest_codes(codes, len(data.schema.utility[label]))
         for label, codes in data.utility.items()
     }
 

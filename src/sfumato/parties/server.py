@@ -15,10 +15,12 @@ from flwr.app import Array, ArrayRecord, Context, RecordDict
 from flwr.serverapp import Grid, ServerApp
 
 from sfumato.core.errors import DataError, SfumatoError
-from sfumato.core.runs import RunFolder, write_json
-from sfumato.mechanisms.sharing.published import Published
+from sfumato.core.run_folder import RunFolder, write_json
+from sfumato.mechanisms.ars.published_encoder import Published
 from sfumato.parties.averaging import average
-from sfumato.parties.checks import (
+from sfumato.parties.byte_counter import CountingGrid
+from sfumato.parties.flower_records import config, encoder_records
+from sfumato.parties.message_checks import (
     Hello,
     Shared,
     check_encoder,
@@ -28,11 +30,9 @@ from sfumato.parties.checks import (
     check_metrics,
     check_shared,
 )
-from sfumato.parties.counting import CountingGrid
-from sfumato.parties.records import config, encoder_records
+from sfumato.parties.participants import Roll
 from sfumato.parties.results import PartyResult, ShareResult
-from sfumato.parties.roll import Roll
-from sfumato.parties.terms import Terms
+from sfumato.parties.run_terms import Terms
 
 RESULT = "result.json"
 ERROR = "error.json"

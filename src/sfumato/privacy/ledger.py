@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 from sfumato.core.errors import RuleBroken, UsageError
-from sfumato.privacy.gaussian import gaussian_epsilon, gaussian_sigma
+from sfumato.privacy.gaussian_mechanism import gaussian_epsilon, gaussian_sigma
 
 RELATION = "add or remove one record"
 BLANKED = "one record is there or blank; how many there are is public"

@@ -16,7 +16,7 @@ def build_report(folders: Sequence[Path], out: Path, *, title: str | None = None
 
     Raises DataError where a folder is not a run, was not audited, or where there are too many runs for one page.
     """
-    from sfumato.core.runs import atomic
+    from sfumato.core.run_folder import atomic
     from sfumato.report.collect import collect
     from sfumato.report.page import render_page
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from sfumato.report.audited_runs import Run, in_order
 from sfumato.report.page import again
-from sfumato.report.runs import Run, in_order
 from sfumato.report.verdict import threat_paragraphs, trust_warnings
-from sfumato.report.words import (
+from sfumato.report.wording import (
     count,
     direction,
     epsilon_line,

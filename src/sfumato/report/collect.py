@@ -13,10 +13,10 @@ import numpy as np
 
 from sfumato.core.errors import DataError, RuleBroken
 from sfumato.core.guarantee import Guarantee
-from sfumato.core.runs import read_json
+from sfumato.core.run_folder import read_json
 from sfumato.core.schema import Schema
 from sfumato.core.score import Score
-from sfumato.report.runs import (
+from sfumato.report.audited_runs import (
     Asked,
     Budget,
     Colouring,
@@ -28,7 +28,7 @@ from sfumato.report.runs import (
     Run,
     WrongKey,
 )
-from sfumato.report.words import parameter_name
+from sfumato.report.wording import parameter_name
 
 MAX_RUNS = 60
 MAX_POINTS = 600

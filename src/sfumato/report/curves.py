@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sfumato.core.score import Score
-from sfumato.report.drawing import (
+from sfumato.report.audited_runs import CLAIM, MEMBERSHIP, Group, Run
+from sfumato.report.plot_style import (
     INK,
     Board,
     Figure,
@@ -23,9 +24,8 @@ from sfumato.report.drawing import (
     safe,
     styles,
 )
-from sfumato.report.runs import CLAIM, MEMBERSHIP, Group, Run
 from sfumato.report.series import Series, knobs, series
-from sfumato.report.words import measured, metric_name, parameter_name
+from sfumato.report.wording import measured, metric_name, parameter_name
 
 _LIST = "list-reconstruction"
 _MOST_TICKS = 8

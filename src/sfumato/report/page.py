@@ -13,21 +13,21 @@ from string import Template
 from typing import Any
 
 import sfumato
+from sfumato.report.audited_runs import CLAIM, UNDEFENDED, Group, Run, in_order
+from sfumato.report.confusion import confusions
 from sfumato.report.curves import information, tradeoff
-from sfumato.report.drawing import Board, Style, styles
-from sfumato.report.figures import front, space, space_layout
-from sfumato.report.keys import key_errors, key_worth
-from sfumato.report.markup import emphasised, part, prose, section, select
-from sfumato.report.matrices import confusions
-from sfumato.report.planes import planes
-from sfumato.report.promises import guarantee_boxes
-from sfumato.report.rotated import key_table, messages, rebuilt
-from sfumato.report.runs import CLAIM, UNDEFENDED, Group, Run, in_order
-from sfumato.report.synthetic import synthetic_section
-from sfumato.report.tables import glance, score_table, scores_csv
+from sfumato.report.feature_planes import planes
+from sfumato.report.guarantees import guarantee_boxes
+from sfumato.report.html_pieces import emphasised, part, prose, section, select
+from sfumato.report.key_charts import key_errors, key_worth
+from sfumato.report.picture_rows import Album, before_and_after, wall
+from sfumato.report.plot_style import Board, Style, styles
+from sfumato.report.rotated_messages import key_table, messages, rebuilt
+from sfumato.report.score_tables import glance, score_table, scores_csv
+from sfumato.report.synthetic_records import synthetic_section
+from sfumato.report.tradeoff import front, space, space_layout
 from sfumato.report.verdict import Verdict, verdict
-from sfumato.report.walls import Album, before_and_after, wall
-from sfumato.report.words import (
+from sfumato.report.wording import (
     count,
     explanation,
     listed,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato.core.schema import Schema
-from sfumato.report.runs import Floats
+from sfumato.report.audited_runs import Floats
 
 if TYPE_CHECKING:
     from PIL.Image import Image

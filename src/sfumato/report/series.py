@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.report.runs import Group, Run
-from sfumato.report.words import parameter_name
+from sfumato.report.audited_runs import Group, Run
+from sfumato.report.wording import parameter_name
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sfumato.core.score import Score
-from sfumato.report.promises import guarantee_sentence
-from sfumato.report.runs import CLAIM, MEMBERSHIP, Group, Run, in_order, most_private, owner_gain
-from sfumato.report.words import count, interval, listed, measured, metric_name, number, reference
+from sfumato.report.audited_runs import CLAIM, MEMBERSHIP, Group, Run, in_order, most_private, owner_gain
+from sfumato.report.guarantees import guarantee_sentence
+from sfumato.report.wording import count, interval, listed, measured, metric_name, number, reference
 
 _PICKED = "Each method's setting was picked on the same records that it is reported on."
 COMPARABLE = 0.01  # methods are compared where their accuracy is within one point of the best

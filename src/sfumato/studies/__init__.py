@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.core.errors import unknown
-from sfumato.core.runs import write_json
+from sfumato.core.run_folder import write_json
 from sfumato.mechanisms.base import Progress, no_progress
 from sfumato.report import build_report
 from sfumato.studies import (

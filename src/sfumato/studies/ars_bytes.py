@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato import load_splits
 from sfumato.auditing import CPU, SMOKE, audit
-from sfumato.mechanisms.ars import ARS
+from sfumato.mechanisms.ars.mechanism import ARS
 from sfumato.parties import FedResult, ShareResult, fedavg, simulate
 from sfumato.studies.base import Measurement, Row
 

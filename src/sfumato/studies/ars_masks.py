@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 from sfumato import load_splits
-from sfumato.auditing.overlap import overlap_errors
-from sfumato.mechanisms.ars import ARS
+from sfumato.auditing.mask_overlap import overlap_errors
+from sfumato.mechanisms.ars.mechanism import ARS
 from sfumato.studies.base import Measurement, Row
 
 _PAPER = {1.0: (0.119, 0.101, 0.082, 0.048, 0.021), 2.0: (0.179, 0.156, 0.128, 0.090, 0.025)}

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from sfumato import load_splits
-from sfumato.auditing.flaw import Finding, blank_batches, natural_batches, sound_steps
+from sfumato.auditing.noise_layer_flaw import Finding, blank_batches, natural_batches, sound_steps
 from sfumato.core.errors import unknown
 from sfumato.core.randomness import derive_seed
 from sfumato.studies.base import Measurement, Row

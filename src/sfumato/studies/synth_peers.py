@@ -22,8 +22,8 @@ from sfumato.auditing.utility import classification_scores
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import unknown
 from sfumato.core.randomness import derive_seed
-from sfumato.core.runs import read_json, write_json
-from sfumato.mechanisms.synth import Synth
+from sfumato.core.run_folder import read_json, write_json
+from sfumato.mechanisms.synth.mechanism import Synth
 from sfumato.studies.base import Measurement, Row
 from sfumato.studies.peers import PEERS, run_peer
 from sfumato.studies.peers.tables import as_codes, as_values, from_codes, from_values
@@ -39,7 +39,7 @@ SECONDS = 30.0
 
 
 @dataclass(frozen=True)
-class Effort:
+class PeerEffort:
     """How much of the comparison to run."""
 
     epsilons: tuple[float, ...]
@@ -51,9 +51,9 @@ class Effort:
 
 
 EFFORTS = {
-    "smoke": Effort((1.0,), ("mst",), 300.0, 1, 3000),
-    "cpu": Effort((0.5, 1.0, 3.0, 10.0), ("mst",), 600.0, 5),
-    "full": Effort((0.5, 1.0, 3.0, 10.0), tuple(PEERS), 3600.0, 5),
+    "smoke": PeerEffort((1.0,), ("mst",), 300.0, 1, 3000),
+    "cpu": PeerEffort((0.5, 1.0, 3.0, 10.0), ("mst",), 600.0, 5),
+    "full": PeerEffort((0.5, 1.0, 3.0, 10.0), tuple(PEERS), 3600.0, 5),
 }
 
 Say = Callable[[str], None]
@@ -77,7 +77,7 @@ def rows(
     return compared(train, test, effort, seed=seed, out=out, say=say)
 
 
-def compared(train: Dataset, test: Dataset, effort: Effort, *, seed: int, out: Path, say: Say) -> list[Row]:
+def compared(train: Dataset, test: Dataset, effort: PeerEffort, *, seed: int, out: Path, say: Say) -> list[Row]:
     """As ``rows``, for any records with a label ``income``."""
     found: dict[tuple[str, float | None], list[dict[str, Any]]] = {}
     for epsilon in effort.epsilons:

@@ -1,8 +1,8 @@
 """What each command does, as functions on run folders."""
 
+from sfumato.workflow.auditing import audit_run
 from sfumato.workflow.compare import Point, compare, sweep
 from sfumato.workflow.fitting import fit_run, fitted_on, records_of, resolve
-from sfumato.workflow.measuring import audit_run
 from sfumato.workflow.releasing import release_run
 from sfumato.workflow.sampling import sample_run
 from sfumato.workflow.users import compare_users, fit_users

@@ -12,11 +12,11 @@ from typing import Any
 from sfumato.auditing import CPU, Controls, Effort
 from sfumato.core.dataset import Splits
 from sfumato.core.errors import DataError, UsageError
-from sfumato.core.runs import RunFolder, read_json, write_json
+from sfumato.core.run_folder import RunFolder, read_json, write_json
 from sfumato.mechanisms import mechanism_class
 from sfumato.mechanisms.base import Progress, no_progress
+from sfumato.workflow.auditing import audit_run
 from sfumato.workflow.fitting import fit_run, resolve, splits_of
-from sfumato.workflow.measuring import audit_run
 
 
 @dataclass(frozen=True)

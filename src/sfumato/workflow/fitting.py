@@ -10,7 +10,7 @@ from typing import Any
 import sfumato
 from sfumato.core.dataset import Splits
 from sfumato.core.errors import DataError, SfumatoError, UsageError
-from sfumato.core.runs import RunFolder, read_json
+from sfumato.core.run_folder import RunFolder, read_json
 from sfumato.core.schema import Schema
 from sfumato.data import load_splits
 from sfumato.mechanisms import load_mechanism, mechanism_class

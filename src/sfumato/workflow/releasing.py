@@ -13,10 +13,10 @@ import numpy as np
 from sfumato.core.dataset import Dataset
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.release import Release
-from sfumato.core.runs import RunFolder, atomic, write_json
+from sfumato.core.run_folder import RunFolder, atomic, write_json
 from sfumato.core.schema import Schema
 from sfumato.data import decode_table, stream
-from sfumato.data.images import png
+from sfumato.data.encoding.images import png
 from sfumato.mechanisms import load_mechanism
 
 BATCH_ROWS = 4096

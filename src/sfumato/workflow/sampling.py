@@ -12,10 +12,10 @@ import numpy as np
 from sfumato.core.dataset import Dataset
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.release import Release
-from sfumato.core.runs import RunFolder, write_json
-from sfumato.data.images import png
+from sfumato.core.run_folder import RunFolder, write_json
+from sfumato.data.encoding.images import png
 from sfumato.mechanisms import load_mechanism
-from sfumato.mechanisms.synth import Synth
+from sfumato.mechanisms.synth.mechanism import Synth
 from sfumato.workflow.releasing import as_table, writable
 
 BATCH_ROWS = 4096

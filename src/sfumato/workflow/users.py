@@ -14,17 +14,17 @@ import numpy as np
 from sfumato.auditing import CPU, Effort
 from sfumato.core.dataset import IntArray
 from sfumato.core.errors import DataError, UsageError
-from sfumato.core.runs import RunFolder, atomic, read_json, write_json
+from sfumato.core.run_folder import RunFolder, atomic, read_json, write_json
 from sfumato.data import load_splits
-from sfumato.data.expressions import parse
+from sfumato.data.label_expressions import parse
 from sfumato.mechanisms import mechanism_class
 from sfumato.mechanisms.base import Progress, no_progress
-from sfumato.mechanisms.filter import Filter
-from sfumato.mechanisms.filtering.together import User, fit_together
-from sfumato.mechanisms.latent import SMALLEST_BUDGET
-from sfumato.mechanisms.vae import VAE
+from sfumato.mechanisms.filter.latent_mechanism import SMALLEST_BUDGET
+from sfumato.mechanisms.filter.many_users import User, fit_together
+from sfumato.mechanisms.filter.mechanism import Filter
+from sfumato.mechanisms.filter.vae import VAE
+from sfumato.workflow.auditing import audit_run
 from sfumato.workflow.fitting import SPLITS, records_of, resolve, same_records
-from sfumato.workflow.measuring import audit_run
 
 COLUMNS = ("user", "private", "utility", "rows")
 MOST_USERS = 1000

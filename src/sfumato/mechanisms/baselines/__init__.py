@@ -1,0 +1,1 @@
+"""The papers' baselines, under the same interface."""

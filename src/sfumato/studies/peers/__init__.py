@@ -59,7 +59,7 @@ PEERS = {
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PeerOutcome:
     """``failed`` says why there is no table in ``path``; ``seconds`` are those of learning and drawing."""
 
     peer: str
@@ -81,7 +81,7 @@ def run_peer(
     rows: int = 0,
     seed: int = 0,
     python: Path | None = None,
-) -> Outcome:
+) -> PeerOutcome:
     """Let a peer learn the Parquet table ``train`` and write ``rows`` (0: as many) drawn records to ``out``.
 
     ``texts`` are the categorical columns. A peer that fails or needs more than ``limit_seconds`` is an outcome with
@@ -94,7 +94,7 @@ def run_peer(
     try:
         python = python or environment(peer.package)
     except (OSError, subprocess.SubprocessError) as error:
-        return Outcome(name, budget, 0.0, failed=f"its environment could not be made: {_words_of(error)}")
+        return PeerOutcome(name, budget, 0.0, failed=f"its environment could not be made: {_words_of(error)}")
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         count = _to_csv(train, work / "train.csv")
@@ -108,10 +108,10 @@ def run_peer(
         started = time.perf_counter()
         failed = _run([str(python), str(RUNNER), str(work / "job.json")], work, limit_seconds)
         if failed is not None:
-            return Outcome(name, budget, time.perf_counter() - started, failed=failed)
+            return PeerOutcome(name, budget, time.perf_counter() - started, failed=failed)
         report = json.loads((work / "report.json").read_text())
         _to_parquet(work / "out.csv", out, texts)
-    return Outcome(name, budget, float(report["seconds"]), path=out)
+    return PeerOutcome(name, budget, float(report["seconds"]), path=out)
 
 
 def _run(command: Sequence[str], folder: Path, limit_seconds: float) -> str | None:

@@ -9,7 +9,7 @@ import torch
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.schema import Schema
-from sfumato.mechanisms.synthesis.cells import cells_of
+from sfumato.mechanisms.synth.column_cells import cells_of
 
 BINS = 32
 """Intervals between the ends of a number, for models of categories; the same rule as `tree`'s own fine cells."""

@@ -1,0 +1,1 @@
+"""Attribute inference: a private label read from the release."""

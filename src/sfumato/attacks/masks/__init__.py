@@ -1,0 +1,1 @@
+"""Attacks on representations that parties share under secret masks (``ars``)."""

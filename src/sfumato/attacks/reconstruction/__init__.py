@@ -1,0 +1,1 @@
+"""Reconstruction: the record itself, rebuilt from the release."""

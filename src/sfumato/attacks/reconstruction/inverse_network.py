@@ -1,0 +1,126 @@
+"""The inverse network: a decoder trained on the protected pipeline with the attacker's own records."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from sfumato.attacks.base import ReconstructionAttack
+from sfumato.attacks.decoder_training import Constant, Memo, Schedule, affordable, drawn, fit_decoder, held_out
+from sfumato.core.dataset import FloatArray
+from sfumato.core.knowledge import Knowledge
+from sfumato.core.randomness import derive_seed
+from sfumato.core.release import Release
+from sfumato.nets.encoders import output_shape
+from sfumato.nets.mirror_decoder import NotAChain, mirror
+from sfumato.nets.residual_decoder import residual_decoder
+from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches
+
+
+class InverseNetwork(ReconstructionAttack):
+    """Minimises |x − D(payload(x))|² over the auxiliary records.
+
+    ``mirror`` is the paper's attacker, the encoder upside down; ``residual`` a stronger one for any payload. A
+    randomised pipeline is queried anew every epoch. The epoch that is best on a held-out tenth of the auxiliary
+    records is kept, or the mean record if that is better still: a failed training must not flatter the defence. An
+    attacker with few records passes over them more often, until it has taken ``fewest_steps``.
+    """
+
+    renew_every: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        *,
+        decoder: Literal["mirror", "residual"] = "residual",
+        epochs: int = 6,
+        batch: int = 128,
+        rate: float = 4e-3,
+        width: int = 32,
+        fewest_steps: int = 500,
+        renewals: int = 0,
+    ) -> None:
+        self.decoder = decoder
+        self.epochs = epochs
+        self.batch = batch
+        self.rate = rate
+        self.width = width
+        self.fewest_steps = fewest_steps
+        self.renewals = renewals
+        self._trained: Memo[nn.Module] = Memo()
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"inverse-{self.decoder}"
+
+    def obstacle(self, knowledge: Knowledge) -> str | None:
+        reason = super().obstacle(knowledge)
+        if reason is None and self.decoder == "mirror":
+            if knowledge.encoder is None:
+                return "needs the public encoder to mirror"
+            try:
+                mirror(knowledge.encoder, knowledge.auxiliary.schema.shape)
+            except NotAChain as error:
+                return f"cannot mirror the encoder: {error}"
+        return reason
+
+    def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
+        return self.decode(release.payload, knowledge)
+
+    def decode(self, payload: FloatArray, knowledge: Knowledge) -> FloatArray:
+        """The record behind every payload."""
+        return forward_in_batches(self.train(knowledge), as_tensor(payload)).numpy()
+
+    def train(self, knowledge: Knowledge) -> nn.Module:
+        """The decoder for this pipeline; trained once, also for the attacks that build on it."""
+        return self._trained.get((knowledge.query, knowledge.auxiliary), lambda: self._train(knowledge))
+
+    def _train(self, knowledge: Knowledge) -> nn.Module:
+        query = knowledge.query
+        assert query is not None  # obstacle() has seen to it
+        seed = derive_seed(knowledge.seed, self.name)
+        val, fit = held_out(knowledge.auxiliary, seed, most=self._most(knowledge))
+        target = as_tensor(fit.x)
+        every = self._renewed_every(len(fit)) if knowledge.randomised else 0
+        draw = drawn(lambda: (as_tensor(query(fit)), target), every=every)
+        held = as_tensor(query(val)), as_tensor(val.x)
+        torch.manual_seed(seed)
+        network = channels_last(self._network(knowledge, draw(0)[0][:512]))
+        return fit_decoder(
+            network,
+            draw,
+            held,
+            schedule=Schedule(self.epochs, self.batch, self.rate, self.fewest_steps),
+            seed=seed,
+            otherwise=Constant(target.mean(0)),
+        )
+
+    def _renewed_every(self, records: int) -> int:
+        """So many epochs learn from the same answers."""
+        passes = max(self.epochs, self.fewest_steps // (records // self.batch + 1))
+        return max(self.renew_every, passes // self.renewals if self.renewals else 0)
+
+    def _most(self, knowledge: Knowledge) -> int:
+        """All records, unless a rotated pipeline makes more of them than fits into memory."""
+        most = len(knowledge.auxiliary)
+        if knowledge.own_device is None:
+            return most
+        sample = knowledge.own_device(knowledge.auxiliary.take(slice(0, 64))).payload
+        return affordable(most, sample[0].size)
+
+    def _network(self, knowledge: Knowledge, sample: Tensor) -> nn.Module:
+        payload, record = tuple(sample.shape[1:]), knowledge.auxiliary.schema.shape
+        if self.decoder == "residual":
+            return residual_decoder(payload, record, self.width)
+        assert knowledge.encoder is not None  # obstacle() has seen to it
+        features = output_shape(knowledge.encoder, record)
+        upside_down = mirror(knowledge.encoder, record)
+        if payload == features:
+            return upside_down
+        return nn.Sequential(  # what left is not the feature itself: learn the way back to it first
+            nn.Flatten(),
+            nn.Linear(torch.Size(payload).numel(), torch.Size(features).numel()),
+            nn.Unflatten(1, features),
+            upside_down,
+        )

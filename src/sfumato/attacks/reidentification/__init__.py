@@ -1,0 +1,1 @@
+"""Re-identification: which of the known candidates is behind a released record?"""

@@ -1,0 +1,88 @@
+"""Re-identification: which of N candidates is behind a released record?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.attacks.base import ReidentificationAttack
+from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
+from sfumato.core.dataset import Dataset, FloatArray, IntArray
+from sfumato.core.knowledge import Knowledge
+from sfumato.core.release import Release
+from sfumato.nets.training_loop import as_tensor, forward_in_batches
+
+_REPEATS = 8
+"""How often a randomised pipeline is queried for each candidate."""
+
+
+_FEW = 32
+"""Records that show a payload's shape; a mechanism with decoys does not take a single one."""
+
+
+class ReidentifyByQuery(ReidentificationAttack):
+    """Send every candidate through the pipeline and take the nearest payload.
+
+    Against a deterministic public encoder this is certain: such a release can never hide *which* of a known set of
+    records it came from.
+    """
+
+    name = "reid-query"
+
+    def guess(self, release: Release, knowledge: Knowledge) -> IntArray:
+        assert knowledge.query is not None and knowledge.candidates is not None  # obstacle() has seen to it
+        repeats = _REPEATS if knowledge.randomised else 1
+        answers = _flat(knowledge.query(knowledge.candidates))
+        for _ in range(repeats - 1):
+            answers = answers + _flat(knowledge.query(knowledge.candidates))
+        return nearest(_flat(release.payload), answers / np.float32(repeats))
+
+
+class ReidentifyByEncoder(ReidentificationAttack):
+    """Send every candidate through the public encoder, without any noise, and take the nearest to the payload.
+
+    For payloads z + ε·N(0, 1) that is the most likely candidate; a mean of queries has noise of its own left. Without
+    an encoder the record itself is what the noise was added to.
+    """
+
+    name = "reid-encode"
+
+    def obstacle(self, knowledge: Knowledge) -> str | None:
+        reason = super().obstacle(knowledge)
+        if reason is not None or knowledge.query is None:
+            return reason
+        few = knowledge.auxiliary.take(slice(0, _FEW))
+        same = knowledge.query(few).shape == _without_noise(knowledge, few).shape
+        return None if same else "needs payloads of the encoder's shape"
+
+    def guess(self, release: Release, knowledge: Knowledge) -> IntArray:
+        assert knowledge.candidates is not None  # obstacle() has seen to it
+        return nearest(_flat(release.payload), _flat(_without_noise(knowledge, knowledge.candidates)))
+
+
+class ReidentifyByDecoding(ReidentificationAttack):
+    """Rebuild the record with an inverse network and take the nearest candidate."""
+
+    name = "reid-decode"
+
+    def __init__(self, *, inverse: InverseNetwork) -> None:
+        self.inverse = inverse
+
+    def guess(self, release: Release, knowledge: Knowledge) -> IntArray:
+        assert knowledge.candidates is not None  # obstacle() has seen to it
+        return nearest(_flat(self.inverse.guess(release, knowledge)), _flat(knowledge.candidates.x))
+
+
+def nearest(points: FloatArray, among: FloatArray) -> IntArray:
+    """For each point the index of the nearest row, by Euclidean distance."""
+    distance = (among**2).sum(axis=1)[None, :] - 2.0 * points @ among.T  # (N, M), less |point|²
+    return np.asarray(distance.argmin(axis=1), dtype=np.int64)
+
+
+def _without_noise(knowledge: Knowledge, data: Dataset) -> FloatArray:
+    if knowledge.encoder is None:
+        return data.x
+    return forward_in_batches(knowledge.encoder, as_tensor(data.x)).numpy()
+
+
+def _flat(values: FloatArray) -> FloatArray:
+    return values.reshape(len(values), -1)

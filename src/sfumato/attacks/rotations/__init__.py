@@ -1,0 +1,1 @@
+"""Attacks on messages under secret rotations (``phase``)."""

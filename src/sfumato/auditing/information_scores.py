@@ -1,0 +1,70 @@
+"""How many nats a payload and a label share: an estimate without an attacker, so it ranks no attack."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+
+from sfumato.core.dataset import Dataset, FloatArray, IntArray
+from sfumato.core.metrics import Values
+from sfumato.core.randomness import derive_seed
+from sfumato.core.score import Score
+from sfumato.privacy.mutual_information import information, mutual_information
+
+WIDEST = 64
+"""Numbers in a payload: in more dimensions the estimate is far too low to show."""
+_MOST, _NUMBERS = 5_000, 160_000
+"""Victims, and numbers in all: the search for neighbours takes minutes for 10,000 payloads of 64 numbers."""
+_FEWEST = 50
+
+
+def information_scores(payload: FloatArray, victim: Dataset, seed: int) -> list[Score]:
+    """I(payload; label) of every private and utility label; nothing if the payload is no vector of up to 64 numbers.
+
+    The baseline is the estimate for shuffled labels. A label has no score if fewer than 50 records are left without
+    the classes that occur once, of which nothing can be estimated.
+    """
+    if payload.ndim != 2 or payload.shape[1] > WIDEST:
+        return []
+    most = min(_MOST, _NUMBERS // payload.shape[1])
+    rows = np.random.default_rng(derive_seed(seed, "information")).permutation(len(victim))[:most]
+    points, few = _standardised(payload[rows]), victim.take(rows)
+    scores = [_score(points, few, label, seed) for label in (*few.private, *few.utility)]
+    return [score for score in scores if score is not None]
+
+
+def _score(points: Values, victim: Dataset, label: str, seed: int) -> Score | None:
+    started = time.perf_counter()
+    codes = victim.label(label)
+    kept = np.bincount(codes)[codes] > 1
+    codes = codes[kept]
+    if len(codes) < _FEWEST:
+        return None
+    value, interval = information(points[kept], codes, victim.ids[kept])
+    return Score(
+        attack="mutual-information",
+        threat="information",
+        metric="nats",
+        better_for_owner="lower" if label in victim.private else "higher",
+        value=value,
+        ci=interval,
+        baseline=_shuffled(points[kept], codes, derive_seed(seed, "information", label)),
+        control=None,
+        n=len(codes),
+        seconds=round(time.perf_counter() - started, 3),
+        target=label,
+        limits=(-1.0, math.log(len(victim.schema.classes(label))) + 1.0),
+    )
+
+
+def _shuffled(points: Values, codes: IntArray, seed: int) -> float:
+    return float(mutual_information(points, np.random.default_rng(seed).permutation(codes)).mean())
+
+
+def _standardised(payload: FloatArray) -> Values:
+    """Every column with mean 0 and deviation 1: neighbours are told by the largest difference."""
+    values = payload.astype(np.float64)
+    deviation = values.std(axis=0)
+    return np.asarray((values - values.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))

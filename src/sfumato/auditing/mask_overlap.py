@@ -1,0 +1,63 @@
+"""What a partly right mask is worth: the error of a decoder trained under a mask that overlaps the victim's (§6.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sfumato.attacks.base import Measured, measure_reconstruction
+from sfumato.attacks.masks.mask_attacks import KnownMask
+from sfumato.core.dataset import FloatArray, Splits
+from sfumato.core.knowledge import Knowledge
+from sfumato.core.randomness import derive_seed
+
+if TYPE_CHECKING:
+    from sfumato.mechanisms.base import Mechanism
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """The attacker's mask agrees with the victim's in this share of the dimensions."""
+
+    rate: float
+    error: Measured
+
+
+def overlap_errors(
+    mechanism: Mechanism, splits: Splits, rates: Sequence[float], *, seed: int, steps: int = 2000
+) -> list[Overlap]:
+    """The mean squared error on the victims, for each overlapping rate, by a decoder of so many steps.
+
+    One party, so one mask.
+    """
+    victims = derive_seed(seed, "victims")
+    masks = mechanism.masks(len(splits.victim), seed=victims)
+    participant = mechanism.participant(splits.attacker, seed=derive_seed(seed, "participant"))
+    if masks is None or participant is None:
+        raise ValueError(f"{mechanism.name} has no masks")
+    release = mechanism.release(splits.victim, seed=victims)
+    found = []
+    for rate in rates:
+        guessed = flipped(masks[0], rate, derive_seed(seed, "overlap", rate))
+        knowledge = Knowledge(
+            auxiliary=splits.attacker,
+            encoder=mechanism.public_encoder(),
+            participant=participant,
+            masks=guessed[None],
+            seed=derive_seed(seed, "attacker"),
+        )
+        guess = KnownMask(epochs=1, steps=steps).guess(release, knowledge)
+        error = next(m for m in measure_reconstruction(splits.victim, guess) if m.metric == "mse")
+        found.append(Overlap(rate, error))
+    return found
+
+
+def flipped(mask: FloatArray, rate: float, seed: int) -> FloatArray:
+    """A mask (h,) that agrees with ``mask`` in round(rate · h) dimensions."""
+    wrong = np.random.default_rng(seed).permutation(len(mask))[round(rate * len(mask)) :]
+    other = mask.copy()
+    other[wrong] = 1.0 - other[wrong]
+    return other

@@ -1,0 +1,97 @@
+"""Arrow list cells as NumPy arrays, without a copy where the buffers allow it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.data.file_errors import fault
+
+AnyArray = npt.NDArray[Any]
+
+
+def is_list(arrow_type: Any) -> bool:
+    """Whether cells of this type are lists of something."""
+    import pyarrow.types as pt
+
+    return bool(pt.is_list(arrow_type) or pt.is_large_list(arrow_type) or pt.is_fixed_size_list(arrow_type))
+
+
+def is_encoded(arrow_type: Any) -> bool:
+    """Whether cells are files in themselves: bytes, or a struct with a ``bytes`` field."""
+    import pyarrow.types as pt
+
+    if pt.is_struct(arrow_type):
+        return int(arrow_type.get_field_index("bytes")) >= 0
+    return bool(pt.is_binary(arrow_type) or pt.is_large_binary(arrow_type))
+
+
+def first_null(array: Any) -> int | None:
+    """The place of the first null, or None."""
+    if not array.null_count:
+        return None
+    return int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
+
+
+def dense(array: Any, file: str, column: str, first_row: int, cell_shape: tuple[int, ...] | None = None) -> AnyArray:
+    """List cells of equal length as an array ``(rows, *cell)``; ragged or missing cells are faults."""
+    import pyarrow.types as pt
+
+    rows = len(array)
+    sides: list[int] = []
+    per_row = 1
+    while is_list(array.type):
+        missing = first_null(array)
+        if missing is not None:
+            raise fault(
+                file,
+                "the record is missing",
+                column=column,
+                row=first_row + missing // per_row,
+                remedy="remove the row",
+            )
+        if pt.is_fixed_size_list(array.type):
+            side = int(array.type.list_size)
+        else:
+            lengths = np.diff(array.offsets.to_numpy())
+            side = int(lengths[0]) if len(lengths) else 0
+            odd = np.flatnonzero(lengths != side)
+            if len(odd):
+                raise fault(
+                    file,
+                    f"the record has {lengths[odd[0]]} values where others have {side}",
+                    column=column,
+                    row=first_row + int(odd[0]) // per_row,
+                    remedy="make all records equally long",
+                )
+        sides.append(side)
+        per_row *= side
+        array = array.flatten()
+    missing = first_null(array)
+    if missing is not None:
+        raise fault(
+            file,
+            "the record holds a missing value",
+            column=column,
+            row=first_row + missing // max(per_row, 1),
+            remedy="fill it in or remove the row",
+        )
+    if not (pt.is_integer(array.type) or pt.is_floating(array.type) or pt.is_boolean(array.type)):
+        raise fault(file, f"holds lists of {array.type}", column=column, remedy="store lists of numbers")
+    values: AnyArray = array.to_numpy(zero_copy_only=False)
+    return values.reshape(rows, *(cell_shape or tuple(sides)))
+
+
+def check_finite(values: AnyArray, file: str, column: str, first_row: int) -> None:
+    """Raise at the first record with NaN or infinity."""
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1)))
+        raise fault(
+            file,
+            "the record holds NaN or infinity",
+            column=column,
+            row=first_row + row,
+            remedy="fill it in or remove the row",
+        )

@@ -1,0 +1,62 @@
+"""Signals: windows of several channels, each channel scaled by the range it had in the training records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.dataset import FloatArray
+from sfumato.data.encoding.list_cells import check_finite
+from sfumato.data.file_errors import fault
+
+Ranges = tuple[tuple[float, float], ...]
+
+
+def as_windows(
+    values: npt.NDArray[Any], shape: tuple[int, ...], file: str, column: str, first_row: int
+) -> npt.NDArray[Any]:
+    """Cells as ``(rows, channels, samples)``, finite."""
+    if values.shape[1:] != shape and values.shape[1:] != (int(np.prod(shape)),):
+        raise fault(
+            file,
+            f"a record has shape {values.shape[1:]}, expected {shape}",
+            column=column,
+            row=first_row,
+            remedy="give records of the same length",
+        )
+    check_finite(values, file, column, first_row)
+    return values.reshape(len(values), *shape)
+
+
+def widen(ranges: npt.NDArray[np.float64] | None, windows: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """The (low, high) of each channel over what was seen before and ``windows``."""
+    here = np.stack([windows.min(axis=(0, 2)), windows.max(axis=(0, 2))], axis=1).astype(np.float64)
+    if ranges is None:
+        return here
+    return np.stack([np.minimum(ranges[:, 0], here[:, 0]), np.maximum(ranges[:, 1], here[:, 1])], axis=1)
+
+
+def check_inside(windows: npt.NDArray[Any], ranges: Ranges, file: str, column: str, first_row: int) -> None:
+    """Raise unless every sample lies in the declared range of its channel."""
+    bounds = np.asarray(ranges, dtype=np.float64)
+    outside = (windows < bounds[:, :1]) | (windows > bounds[:, 1:])
+    if outside.any():
+        row, channel, sample = (int(place) for place in np.argwhere(outside)[0])
+        value, (low, high) = windows[row, channel, sample], ranges[channel]
+        raise fault(
+            file,
+            f"{value:g} in channel {channel} lies outside its declared range {low:g} to {high:g}",
+            column=column,
+            row=first_row + row,
+            remedy="correct it, remove the row, or declare clip = true",
+        )
+
+
+def scale(windows: npt.NDArray[Any], ranges: Ranges) -> FloatArray:
+    """Each channel to [0, 1]; what lies outside its range is clipped, a constant channel becomes 0."""
+    bounds = np.asarray(ranges, dtype=np.float64)
+    low, span = bounds[:, :1], bounds[:, 1:] - bounds[:, :1]
+    scaled = (windows - low) / np.where(span > 0, span, 1)
+    return np.clip(scaled, 0, 1).astype(np.float32)

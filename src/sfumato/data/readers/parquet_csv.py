@@ -1,0 +1,132 @@
+"""Parquet and CSV files as sources."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from sfumato.data.file_errors import fault
+from sfumato.data.readers.source import Batch, Source
+
+CSV_BLOCK_BYTES = 2**22
+PARQUET_BUFFER_BYTES = 2**20
+
+
+class ParquetSource(Source):
+    """A Parquet file, read a batch at a time."""
+
+    def __init__(self, path: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            # Read ahead by pages, not by row groups: memory stays small however the file was written.
+            self._file = pq.ParquetFile(path, pre_buffer=False, buffer_size=PARQUET_BUFFER_BYTES)
+        except (pa.ArrowException, OSError) as error:
+            raise fault(str(path), f"not a readable Parquet file ({_brief(error)})", remedy="write it again") from error
+        schema = self._file.schema_arrow
+        _check_names(str(path), schema.names)
+        super().__init__(
+            str(path),
+            path.stem,
+            schema,
+            rows=self._file.metadata.num_rows,
+            class_names=_class_names(schema.metadata or {}),
+        )
+
+    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[Batch]:
+        import pyarrow as pa
+
+        row = 0
+        try:
+            for batch in self._file.iter_batches(batch_size=batch_rows, columns=list(columns), use_threads=False):
+                yield row, batch
+                row += batch.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise fault(
+                self.label, f"damaged after row {row} ({_brief(error)})", remedy="write the file again"
+            ) from error
+
+
+class CsvSource(Source):
+    """A CSV file with a header; cells arrive as text, so that no type is guessed from the first block."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        reader = self._open()
+        _check_names(str(path), reader.schema.names)
+        super().__init__(str(path), path.stem, reader.schema, untyped=True)
+
+    def _open(self, columns: Sequence[str] | None = None) -> Any:
+        import pyarrow as pa
+        import pyarrow.csv as pc
+
+        try:
+            with self._path.open("rb") as handle:
+                names = pc.open_csv(
+                    handle,
+                    read_options=pc.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False),
+                    parse_options=pc.ParseOptions(newlines_in_values=True),
+                ).schema.names
+            return pc.open_csv(
+                self._path,
+                read_options=pc.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False),
+                parse_options=pc.ParseOptions(newlines_in_values=True),
+                convert_options=pc.ConvertOptions(
+                    column_types={name: pa.string() for name in names},
+                    strings_can_be_null=False,
+                    include_columns=None if columns is None else list(columns),
+                ),
+            )
+        except (pa.ArrowException, OSError) as error:
+            raise fault(
+                str(self._path),
+                f"not a readable CSV file ({_brief(error)})",
+                remedy="give a UTF-8 file with a header",
+            ) from error
+
+    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[Batch]:
+        import pyarrow as pa
+
+        row = 0
+        try:
+            for block in self._open(columns):
+                for start in range(0, block.num_rows, batch_rows):
+                    batch = block.slice(start, batch_rows)
+                    yield row, batch
+                    row += batch.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise fault(
+                self.label,
+                f"cannot be read after row {row - 1} ({_brief(error)})",
+                remedy="repair or remove that line",
+            ) from error
+
+
+def _check_names(label: str, names: Sequence[str]) -> None:
+    twice = sorted({name for name in names if list(names).count(name) > 1})
+    if twice:
+        raise fault(label, "two columns have this name", column=twice[0], remedy="rename one of them")
+    if not names:
+        raise fault(label, "has no columns", remedy="give a file with a header and records")
+
+
+def _class_names(metadata: dict[bytes, bytes]) -> dict[str, tuple[str, ...]]:
+    """The names behind integer labels as the ``datasets`` library notes them; any other note is ignored."""
+    try:
+        features = json.loads(metadata[b"huggingface"])["info"]["features"]
+        return {
+            column: tuple(str(name) for name in feature["names"])
+            for column, feature in features.items()
+            if isinstance(feature, dict) and feature.get("_type") == "ClassLabel" and feature.get("names")
+        }
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return {}
+
+
+def _brief(error: Exception) -> str:
+    """The first line of a library's message, short enough for one sentence."""
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__)[:160].rstrip(".")

@@ -1,0 +1,169 @@
+"""The schema of a file: kind and shape from its first record, ranges, categories and classes from all."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from sfumato.core.schema import AudioFrame, Column, Kind, Schema
+from sfumato.data.column_roles import Roles
+from sfumato.data.encoding import signals
+from sfumato.data.encoding.audio import read_wav
+from sfumato.data.encoding.images import cell_bytes, decode
+from sfumato.data.encoding.list_cells import check_finite, dense, is_encoded, is_list
+from sfumato.data.encoding.tables import TableFit
+from sfumato.data.file_errors import fault
+from sfumato.data.labels import ClassFit
+from sfumato.data.limits import MAX_RECORD_NUMBERS
+from sfumato.data.readers.source import Source
+from sfumato.data.registry import Entry
+
+FIT_ROWS = 8192
+AUDIO_SECONDS, AUDIO_MELS, AUDIO_FRAMES = 1.0, 32, 32
+
+
+def infer(source: Source, roles: Roles, entry: Entry | None = None) -> Schema:
+    """Learn the schema from a source (the training part, where there is one)."""
+    schema = shape_of(source, roles, entry)
+    declared = {**source.class_names, **(entry.classes if entry else {})}
+    fits = {
+        label.name: ClassFit(label, _declared(source, label.column, declared), source.label) for label in roles.labels
+    }
+    table = vector = ranges = None
+    columns = {label.column for label in roles.labels}
+    if schema.kind == "table" and not schema.columns:
+        table = TableFit(roles.x, source.schema, source.untyped, source.label)
+        columns.update(roles.x)
+    elif schema.kind in ("table", "signal"):
+        columns.update(roles.x)
+    for first_row, batch in source.batches(sorted(columns), FIT_ROWS) if columns else ():
+        for label in roles.labels:
+            fits[label.name].add(first_row, batch.column(label.column))
+        if batch.num_rows == 0:
+            continue
+        if table is not None:
+            table.add(first_row, batch)
+        elif schema.kind in ("table", "signal"):
+            values = dense(
+                batch.column(roles.x[0]),
+                source.label,
+                roles.x[0],
+                first_row,
+                source.cell_shapes.get(roles.x[0]),
+            )
+            if schema.kind == "signal":
+                ranges = signals.widen(
+                    ranges, signals.as_windows(values, schema.shape, source.label, roles.x[0], first_row)
+                )
+            else:
+                _check_length(values, schema, source, roles.x[0], first_row)
+                vector = signals.widen(vector, values[:, :, None])
+    if table is not None:
+        learned = table.columns()
+        schema = replace(schema, columns=learned, shape=(sum(column.width for column in learned),))
+    if vector is not None:
+        schema = replace(
+            schema,
+            columns=tuple(
+                replace(column, low=float(low), high=float(high))
+                for column, (low, high) in zip(schema.columns, vector, strict=True)
+            ),
+        )
+    if ranges is not None:
+        schema = replace(schema, ranges=tuple((float(low), float(high)) for low, high in ranges))
+    return replace(
+        schema,
+        utility={label.name: fits[label.name].classes() for label in roles.utility},
+        private={label.name: fits[label.name].classes() for label in roles.private},
+        sources={label.name: label.text() for label in roles.labels if label.text() != label.name},
+    )
+
+
+def shape_of(source: Source, roles: Roles, entry: Entry | None = None) -> Schema:
+    """Kind and shape only, from the first record; no ranges, no classes."""
+    empty = Schema("table", (0,), x_columns=roles.x, id_column=roles.id)
+    column = roles.x[0]
+    arrow_type = source.schema.field(column).type
+    first = next((batch for _, batch in source.batches(roles.x, 1) if batch.num_rows), None)
+    if first is None:
+        raise fault(source.label, "holds no records", remedy="give a file with at least one row")
+    if is_encoded(arrow_type):
+        data = cell_bytes(first.column(column)[0], source.label, column, 0)
+        if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
+            _, rate = read_wav(data, AUDIO_SECONDS, source.label, column, 0)
+            frame = AudioFrame(rate, AUDIO_SECONDS, AUDIO_MELS, AUDIO_FRAMES)
+            return replace(empty, kind="audio", shape=(1, AUDIO_MELS, AUDIO_FRAMES), audio=frame)
+        side = entry.side if entry else None
+        image = decode(data, source.label, column, 0, channels=3 if side else None, side=side)
+        return replace(empty, kind="image", shape=image.shape)
+    if first.num_columns > 1 or not is_list(arrow_type):
+        return empty
+    cells = dense(first.column(column), source.label, column, 0, source.cell_shapes.get(column))
+    kind, shape = _kind_of_cell(cells, roles.shape, source.label, column)
+    if math.prod(shape) > MAX_RECORD_NUMBERS or 0 in shape:
+        raise fault(
+            source.label,
+            f"records of shape {shape} are not supported",
+            column=column,
+            remedy="store smaller records",
+        )
+    if kind == "table":
+        places = tuple(Column(f"{column}[{place}]", "numeric") for place in range(shape[0]))
+        return replace(empty, shape=shape, columns=places)
+    return replace(empty, kind=kind, shape=shape)
+
+
+def _kind_of_cell(cells: Any, given: tuple[int, ...] | None, file: str, column: str) -> tuple[Kind, tuple[int, ...]]:
+    """What a cell of numbers is: pixels if whole, else signals or a vector by the number of sides."""
+    cell: tuple[int, ...] = cells.shape[1:]
+    if given is not None:
+        if math.prod(given) != math.prod(cell) or len(given) > 3:
+            raise fault(
+                file,
+                f"records hold {math.prod(cell)} numbers, which do not fill {given}",
+                column=column,
+                remedy="correct the shape given with x",
+            )
+        kinds: dict[int, Kind] = {1: "table", 2: "signal", 3: "image"}
+        return kinds[len(given)], given
+    whole = cells.dtype.kind in "iub"
+    if len(cell) == 1:
+        side = math.isqrt(cell[0])
+        square = side * side == cell[0] and (cells.dtype == np.uint8 or side >= 8)
+        if whole and square and cells.min(initial=0) >= 0 and cells.max(initial=0) <= 255:
+            return "image", (1, side, side)
+        return "table", cell
+    if len(cell) == 2:
+        return ("image", (1, *cell)) if cells.dtype == np.uint8 else ("signal", cell)
+    if len(cell) == 3 and cell[2] in (1, 3):
+        return "image", (cell[2], cell[0], cell[1])
+    if len(cell) == 3 and cell[0] in (1, 3):
+        return "image", cell
+    raise fault(
+        file,
+        f"records of shape {cell} are neither images, signals nor vectors",
+        column=column,
+        remedy="store images as H×W, H×W×3 or 3×H×W, signals as channels × samples",
+    )
+
+
+def _check_length(values: Any, schema: Schema, source: Source, column: str, first_row: int) -> None:
+    if values.shape[1:] != schema.shape:
+        raise fault(
+            source.label,
+            f"a record has shape {values.shape[1:]}, expected {schema.shape}",
+            column=column,
+            row=first_row,
+            remedy="make all records equally long",
+        )
+    check_finite(values, source.label, column, first_row)
+
+
+def _declared(source: Source, column: str, names: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Declared names hold only where the file stores codes."""
+    import pyarrow.types as pt
+
+    return names.get(column, ()) if pt.is_integer(source.schema.field(column).type) else ()

@@ -1,0 +1,1 @@
+"""``ars``: adversarial representation sharing among several parties."""

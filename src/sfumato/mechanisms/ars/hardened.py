@@ -1,0 +1,112 @@
+"""The hardened encoder: keep what serves the tasks, drop the rest, and train against a decoder that already adapts.
+
+A perturbation that is a function of record and mask can be learnt and undone. What is lost, and noise that nobody can
+predict, stay lost. So the autoencoder's encoder is followed by a sieve, and both together become S: ẑ = S(x) + ε·ξ, ξ
+standard normal, fresh for every record, S(x) standardised. S minimises
+
+    Σ_t CE_t(C_t(ẑ), y_t) − s · [ λ₀ · ‖x − D(ẑ)‖² / Var(x) + Σ_k λ_k · min(1, CE_k(F_k(ẑ), a_k) / H_k) ],
+
+while a decoder D and attribute networks F_k are trained on ẑ for several steps before every step of S (H_k is the
+entropy of a uniform guess). With ε fixed, the noise is a channel of limited capacity: directions that the tasks t do
+not need are given up, because they would cost signal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from sfumato.nets.autoencoders import relu_chain
+from sfumato.nets.encoders import classifier
+from sfumato.nets.training_loop import take_step
+
+ADAPTING = 2
+"""Steps of the adversaries before each step of the sieve."""
+
+
+def sieve(latent: int, width: int) -> list[nn.Module]:
+    """The end of S: (B, h) → (B, ``width``), standardised over the batch while it trains."""
+    return [*relu_chain(latent, 2 * latent, width), nn.BatchNorm1d(width, affine=False)]
+
+
+@dataclass(frozen=True)
+class Adversaries:
+    """D and the F_k of the game, and the initiator's own task networks C_t."""
+
+    decoder: nn.Module
+    tasks: nn.ModuleList
+    attributes: nn.ModuleList
+
+    @classmethod
+    def built(cls, decoder: nn.Module, latent: int, tasks: Sequence[int], attributes: Sequence[int]) -> Adversaries:
+        """For labels with so many classes each."""
+        return cls(
+            decoder,
+            nn.ModuleList(classifier((latent,), classes) for classes in tasks),
+            nn.ModuleList(classifier((latent,), classes) for classes in attributes),
+        )
+
+    def modules(self) -> dict[str, nn.Module]:
+        """By name, for storage."""
+        return {"adversary": self.decoder, "tasks": self.tasks, "attributes": self.attributes}
+
+
+class HardeningGame:
+    """One mini-batch after the other; see the module's docstring."""
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        others: Adversaries,
+        *,
+        epsilon: float,
+        weights: Sequence[float],
+        strength: float,
+        variance: float,
+        rate: float,
+    ) -> None:
+        self.encoder, self.others = encoder, others
+        self.epsilon, self.weights, self.strength, self.variance = epsilon, weights, strength, variance
+        adversaries = [*others.decoder.parameters(), *others.attributes.parameters()]
+        self.optimisers: Mapping[str, torch.optim.Adam] = {
+            "encoder": torch.optim.Adam([*encoder.parameters(), *others.tasks.parameters()], rate),
+            "adversaries": torch.optim.Adam(adversaries, rate),
+        }
+
+    def play(self, x: Tensor, tasks: Sequence[Tensor], attributes: Sequence[Tensor]) -> dict[str, float]:
+        clean = self.encoder(x)
+        for _ in range(ADAPTING):
+            noisy = self._noisy(clean.detach())
+            error, entropies = self._adversaries(noisy, x, attributes)
+            take_step(self.optimisers["adversaries"], error / self.variance + sum(entropies, torch.zeros(())))
+        noisy = self._noisy(clean)
+        served = sum(
+            (F.cross_entropy(C(noisy), y) for C, y in zip(self.others.tasks, tasks, strict=True)), torch.zeros(())
+        )
+        error, entropies = self._adversaries(noisy, x, attributes)
+        lam_0, *rest = self.weights
+        hidden = lam_0 * error / self.variance
+        for lam_k, entropy, F_k in zip(rest, entropies, self.others.attributes, strict=True):
+            hidden = hidden + lam_k * (entropy / math.log(_classes(F_k))).clamp_max(1.0)
+        take_step(self.optimisers["encoder"], served - self.strength * hidden)
+        return {"task": served.item(), "error": error.item(), "hidden": hidden.item()}
+
+    def _noisy(self, clean: Tensor) -> Tensor:
+        return clean + self.epsilon * torch.randn_like(clean)
+
+    def _adversaries(self, noisy: Tensor, x: Tensor, attributes: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        error = F.mse_loss(self.others.decoder(noisy), x)
+        return error, [
+            F.cross_entropy(F_k(noisy), a) for F_k, a in zip(self.others.attributes, attributes, strict=True)
+        ]
+
+
+def _classes(network: nn.Module) -> int:
+    last = list(network.modules())[-1]
+    assert isinstance(last, nn.Linear)
+    return last.out_features

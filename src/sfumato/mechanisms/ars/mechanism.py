@@ -1,0 +1,445 @@
+"""``ars``: adversarial representation sharing (Chen, Qiang and Ruan).
+
+K parties share encoded records once, for any number of later tasks. The initiator publishes an encoder; every party
+encodes its own records and protects them before they leave.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from sfumato.core.dataset import Dataset, FloatArray, IntArray
+from sfumato.core.errors import DataError, UsageError, check_range, unknown
+from sfumato.core.guarantee import Guarantee, empirical
+from sfumato.core.knowledge import Participant
+from sfumato.core.randomness import Randomness, Secure, Seeded, derive_seed
+from sfumato.core.release import Release
+from sfumato.core.run_folder import RunFolder
+from sfumato.core.schema import Schema
+from sfumato.mechanisms.ars.autoencoder_stage import autoencoder_stage
+from sfumato.mechanisms.ars.column_blocks import Block, blocks_of
+from sfumato.mechanisms.ars.hardened import Adversaries, HardeningGame, sieve
+from sfumato.mechanisms.ars.party import Defence, SharingParty
+from sfumato.mechanisms.ars.published_encoder import Published, public_schema
+from sfumato.mechanisms.ars.training_stages import Play, Stage, train_stages
+from sfumato.mechanisms.base import Mechanism, Progress, check_records, no_progress
+from sfumato.mechanisms.device_secret import check_secret, check_secret_file, derived, device_secret, drawn_secret
+from sfumato.nets.autoencoders import autoencoder, standardise, substitute_decoder, unstandardised
+from sfumato.nets.encoders import classifier
+from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches, take_step
+
+__all__ = ["ARS", "Published"]
+
+Variant = Literal["hardened", "published"]
+Split = Literal["rows", "columns"]
+_SAME_NETWORKS = ("variant", "latent", "keep", "parties", "split", "lam")
+"""A training can start from another one only if these agree."""
+_EACH_FOR_ITSELF = ("parties", "seed", "lam")
+"""What an initiator does not publish: the other parties choose for themselves."""
+
+
+class ARS(Mechanism):
+    """Protected latents of a shared encoder.
+
+    ``published``: noise of n steps against the party's own substitute decoder, under a secret mask (Eqs. 9–15).
+    ``hardened``: an encoder that keeps what the utility labels need, and random noise of the same ε; see
+    ``sharing.hardening``. ``epsilon`` is the defence intensity in standard deviations of a latent: no privacy budget.
+
+    ``keep`` is how many numbers the hardened variant shares of a record (0: ``latent``).
+
+    ``lam`` holds λ₀, λ₁ … λ_M of Eq. 15 ("0.5,0.25,0.25"); empty is the paper's choice, ½ for the record and the rest
+    in equal parts for the private labels. ``parties`` share the owner's records among them: by ``rows``, where the
+    first is the initiator, or by ``columns``, where each has an encoder of its own (§4.4.2). ``masked`` is Eq. 12's
+    mask; ``keyed`` makes mask and noise a secret function of party and record, so that a record that is released
+    twice leaves in the same way twice.
+    """
+
+    name = "ars"
+    knob = "epsilon"
+    randomised = True
+
+    parties_: tuple[SharingParty, ...]
+    blocks_: tuple[Block, ...]
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        variant: Variant = "hardened",
+        lam: str | Sequence[float] = "",
+        latent: int = 64,
+        keep: int = 0,
+        n: int = 10,
+        masked: bool = True,
+        keyed: bool = True,
+        strength: float = 0.1,
+        parties: int = 1,
+        split: Split = "rows",
+        rate: float = 4e-3,
+        epochs: int = 20,
+        batch: int = 128,
+        seed: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.variant = variant
+        self.lam = lam
+        self.latent = latent
+        self.keep = keep
+        self.n = n
+        self.masked = masked
+        self.keyed = keyed
+        self.strength = strength
+        self.parties = parties
+        self.split = split
+        self.rate = rate
+        self.epochs = epochs
+        self.batch = batch
+        self.seed = seed
+
+    @property
+    def needs_labels(self) -> bool:
+        return self.variant == "hardened"
+
+    def _check_params(self) -> None:
+        for parameter, known in (("variant", get_args(Variant)), ("split", get_args(Split))):
+            if getattr(self, parameter) not in known:
+                raise unknown(f"{parameter} of {self.name}", getattr(self, parameter), known)
+        check_range(self.name, "epsilon", self.epsilon, 0.0, 1e3)
+        check_range(self.name, "latent", self.latent, 1, 4096)
+        check_range(self.name, "keep", self.keep, 0, 4096)
+        if self.keep and self.variant != "hardened":
+            raise UsageError(f"{self.name}: keep={self.keep} is for variant=hardened: the published one sends latents.")
+        check_range(self.name, "n", self.n, 1, 1000)
+        check_range(self.name, "strength", self.strength, 0.0, 1e3)
+        check_range(self.name, "parties", self.parties, 1, 1000)
+        check_range(self.name, "rate", self.rate, 0.0, 1.0, open_low=True)
+        check_range(self.name, "epochs", self.epochs, 1, 10_000)
+        check_range(self.name, "batch", self.batch, 8, 65_536)
+        given = self._given_weights()
+        if given and not (all(each >= 0 for each in given) and math.isclose(sum(given), 1.0, abs_tol=0.011)):
+            said = ",".join(f"{each:g}" for each in given)
+            raise UsageError(
+                f"{self.name}: lam={said}: give numbers from 0 on that add up to 1 (Eq. 15); these make {sum(given):g}."
+            )
+
+    @property
+    def width(self) -> int:
+        """Numbers in what one party shares of a record."""
+        return self.keep or self.latent
+
+    def _given_weights(self) -> tuple[float, ...]:
+        if isinstance(self.lam, str):
+            try:
+                return tuple(float(each) for each in self.lam.split(",") if each.strip())
+            except ValueError:
+                raise UsageError(f"{self.name}: lam={self.lam}: give numbers such as 0.5,0.25,0.25.") from None
+        return tuple(float(each) for each in self.lam)
+
+    def _weights(self, schema: Schema) -> tuple[float, ...]:
+        """λ₀, λ₁ … λ_M for the private labels of the schema."""
+        given, labels = self._given_weights(), tuple(schema.private)
+        if not given:
+            return (0.5, *(0.5 / len(labels) for _ in labels)) if labels else (1.0,)
+        if len(given) != len(labels) + 1:
+            raise UsageError(
+                f"{self.name}: lam has {len(given)} numbers: give one for the record and one for each private label "
+                f"({', '.join(labels) or 'there is none'})."
+            )
+        return tuple(each / sum(given) for each in given)  # 0.33,0.33,0.33 is meant as thirds; the noise stays below ε
+
+    def _build(self, schema: Schema) -> None:
+        weights = self._weights(schema)
+        self.defence_ = Defence(self.epsilon, self.n, weights, self.masked)
+        torch.manual_seed(derive_seed(self.seed, self.name, "weights"))
+        self.blocks_ = blocks_of(schema, self.parties if self.split == "columns" else 1)
+        self._fronts: list[nn.Sequential] = []
+        self._encoders: list[nn.Sequential] = []
+        self._decoders: list[nn.Module] = []
+        for block in self.blocks_:
+            front, decoder = autoencoder(schema.kind, block.shape, self.latent)
+            channels_last(front)
+            self._fronts.append(front)
+            after = sieve(self.latent, self.width) if self.variant == "hardened" else []
+            self._encoders.append(nn.Sequential(*front, *after))
+            self._decoders.append(channels_last(decoder))
+        self._adversaries: list[Adversaries] = []
+        self._substitutes: list[nn.Module] = []
+        self._networks: list[nn.ModuleDict] = []
+        for place in range(self.parties):
+            block = self.blocks_[place % len(self.blocks_)]
+            shadow = channels_last(substitute_decoder(schema.kind, block.shape, self.width))
+            if self.variant == "published":
+                self._substitutes.append(shadow)
+                self._networks.append(
+                    nn.ModuleDict({k: classifier((self.latent,), len(c)) for k, c in schema.private.items()})
+                )
+            elif place < len(self.blocks_):
+                counts = [[len(c) for c in labels.values()] for labels in (schema.utility, schema.private)]
+                self._adversaries.append(Adversaries.built(shadow, self.width, *counts))
+        self.parties_ = tuple(self._party(place, schema) for place in range(self.parties))
+        self._secret = b""
+
+    def _party(self, place: int, schema: Schema) -> SharingParty:
+        encoder = self._encoders[place % len(self._encoders)]
+        if self.variant == "hardened":
+            return SharingParty(encoder)
+        wanted = {
+            label: derive_seed(self.seed, "r", label) % len(classes) for label, classes in schema.private.items()
+        }  # r_k of Eq. 14: a fixed class, drawn at random
+        networks = self._networks[place]
+        return SharingParty(encoder, self._substitutes[place], {k: (networks[k], wanted[k]) for k in schema.private})
+
+    def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
+        stages = [self._autoencoder_stage(data, place) for place in range(len(self.blocks_))]
+        stages += self._protecting_stages(data)
+        if start is not None and all(getattr(start, name) == getattr(self, name) for name in _SAME_NETWORKS):
+            self.load_state(start.state())
+            stages = [] if self.variant == "published" else stages[len(self.blocks_) :]  # the noise is made later
+        self._train(stages, run, progress)
+
+    def _train(self, stages: list[Stage], run: RunFolder | None, progress: Progress) -> None:
+        train_stages(self, stages, epochs=self.epochs, batch=self.batch, seed=self.seed, run=run, progress=progress)
+
+    def _protecting_stages(self, data: Dataset) -> list[Stage]:
+        """What follows the encoder: each party's substitute decoder and attribute networks, or the hardening."""
+        if self.variant == "hardened":
+            return [self._hardening_stage(data, place) for place in range(len(self.blocks_))]
+        stages = []
+        for place in range(self.parties):
+            stages.append(self._substitute_stage(data, place))
+            if data.private and any(self.defence_.weights[1:]):
+                stages.append(self._attribute_stage(data, place))
+        return stages
+
+    def _own(self, data: Dataset, place: int) -> tuple[Dataset, FloatArray]:
+        """The records of one party, and what it has of them: every K-th one, or its columns of all."""
+        own = data if self.split == "columns" else data.take(slice(place, None, self.parties))
+        if len(own) < self.batch // 16 + 2:
+            raise DataError(f"{data.name}: party {place + 1} of {self.parties} has {len(own)} records; give it more.")
+        return own, self.blocks_[place % len(self.blocks_)].take(own.x)
+
+    def _autoencoder_stage(self, data: Dataset, place: int) -> Stage:
+        x = as_tensor(self._own(data, place)[1])
+        return autoencoder_stage(f"autoencoder-{place}", self._fronts[place], self._decoders[place], x, self.rate)
+
+    def _substitute_stage(self, data: Dataset, place: int) -> Stage:
+        """Eq. 8: the party's own decoder of its own latents."""
+        _, records = self._own(data, place)
+        x = as_tensor(records)
+        network = self._substitutes[place]
+        optimiser = torch.optim.Adam(network.parameters(), self.rate)
+
+        def begin() -> Play:
+            z = torch.from_numpy(self.parties_[place].latents(records))
+
+            def play(rows: Tensor) -> dict[str, float]:
+                error = F.mse_loss(network(z[rows]), x[rows])
+                take_step(optimiser, error)
+                return {"substitute": error.item()}
+
+            return play
+
+        return Stage(f"substitute-{place}", len(x), {"adam": optimiser}, begin)
+
+    def _attribute_stage(self, data: Dataset, place: int) -> Stage:
+        """Eq. 13: one network a private label."""
+        own, records = self._own(data, place)
+        networks = self._networks[place]
+        codes = {label: as_tensor(values) for label, values in own.private.items()}
+        optimiser = torch.optim.Adam(networks.parameters(), self.rate)
+
+        def begin() -> Play:
+            z = torch.from_numpy(self.parties_[place].latents(records))
+
+            def play(rows: Tensor) -> dict[str, float]:
+                losses = {k: F.cross_entropy(networks[k](z[rows]), codes[k][rows]) for k in codes}
+                take_step(optimiser, sum(losses.values(), torch.zeros(())))
+                return {f"attribute {label}": loss.item() for label, loss in losses.items()}
+
+            return play
+
+        return Stage(f"attributes-{place}", len(own), {"adam": optimiser}, begin)
+
+    def _hardening_stage(self, data: Dataset, place: int) -> Stage:
+        own, records = self._own(data, place)
+        x = as_tensor(records)
+        encoder = self._encoders[place]
+        tasks, attributes = ([as_tensor(codes) for codes in each.values()] for each in (own.utility, own.private))
+        game = HardeningGame(
+            encoder,
+            self._adversaries[place],
+            epsilon=self.epsilon,
+            weights=self.defence_.weights,
+            strength=self.strength,
+            variance=max(float(records.var(axis=0).mean()), 1e-6),
+            rate=self.rate,
+        )
+
+        def begin() -> Play:
+            return lambda rows: game.play(x[rows], [y[rows] for y in tasks], [a[rows] for a in attributes])
+
+        def end() -> None:
+            standardise(encoder, forward_in_batches(unstandardised(encoder), x))
+
+        return Stage(f"hardening-{place}", len(x), game.optimisers, begin, end)
+
+    def publish(self) -> Published:
+        """What the initiator sends to the others: the encoder, and how it is used (§3.3)."""
+        self._check_fitted()
+        if self.split == "columns":
+            raise UsageError("parties that split the columns keep their encoders: there is nothing to publish.")
+        shared = {name: tensor.numpy() for name, tensor in self._encoders[0].state_dict().items()}
+        params = {name: value for name, value in self.stored_params().items() if name not in _EACH_FOR_ITSELF}
+        return Published(params, public_schema(self.schema_), shared)
+
+    @classmethod
+    def join(
+        cls,
+        published: Published,
+        data: Dataset,
+        *,
+        lam: str | Sequence[float] = "",
+        seed: int = 0,
+        progress: Progress = no_progress,
+    ) -> Self:
+        """A further party: the published encoder, and a substitute decoder and attribute networks of its own."""
+        published.check(data.schema, data.name)
+        party = cls(**cls._published_params(published.params), lam=lam, seed=seed)
+        party._check_params()
+        check_records(data.x, data.schema, data.name)
+        party.schema_ = data.schema
+        party._build(data.schema)
+        encoder = party._encoders[0]
+        encoder.load_state_dict(published.weights(encoder.state_dict()))
+        if party.variant == "published":
+            party._train(party._protecting_stages(data), None, progress)
+        party._settle()
+        return party
+
+    @classmethod
+    def _published_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings that come with an encoder, if they are those that ``publish`` sends and of their kinds."""
+        known = {name: value for name, value in cls.parameters().items() if name not in _EACH_FOR_ITSELF}
+        odd = sorted(set(known) ^ set(params)) or [
+            name for name, default in known.items() if not _is_like(params[name], default)
+        ]
+        if odd or params["split"] != "rows":
+            what = str(odd[0] if odd else "split")[:40]
+            raise DataError(f"the published encoder's settings are not those of a published {cls.name}: see '{what}'.")
+        return dict(params)
+
+    def release(self, data: Dataset, *, seed: int | None = None, secret: bytes | None = None) -> Release:
+        """As every mechanism; ``secret`` is the party's own, instead of the one of ``SFUMATO_DEVICE_SECRET``."""
+        if secret is not None:
+            check_secret(secret)
+            self._secret = secret
+        return super().release(data, seed=seed)
+
+    def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
+        secret = self._release_secret(randomness)
+        if self.split == "columns":
+            shares = [self._share(place, x, secret) for place in range(self.parties)]
+            return np.concatenate(shares, axis=1)  # w = concat(ẑ₁ … ẑ_K), §4.4.2
+        payload = np.empty((len(x), self.width), dtype=np.float32)
+        for place in range(min(self.parties, len(x))):
+            payload[place :: self.parties] = self._share(place, x[place :: self.parties], secret)
+        return payload
+
+    def _share(self, place: int, x: FloatArray, secret: bytes) -> FloatArray:
+        # by rows the parties of one run have one encoder: a record's noise must not depend on where it stands
+        once = self.variant == "hardened" and self.split == "rows"
+        own = secret if once else derived(secret, "party", place)
+        records = self.blocks_[place % len(self.blocks_)].take(x)
+        return self._protect(self.parties_[place], records, own)
+
+    def _protect(self, party: SharingParty, x: FloatArray, secret: bytes) -> FloatArray:
+        if self.variant == "hardened":
+            return party.hardened(x, secret, self.epsilon)
+        return party.published(x, secret, self.defence_)
+
+    def _release_secret(self, randomness: Randomness) -> bytes:
+        if not self.keyed or not isinstance(randomness, Secure):
+            return drawn_secret(randomness)
+        if not self._secret:
+            self._secret = device_secret()
+        return self._secret
+
+    def repeated(self, data: Dataset, times: int, *, seed: int) -> tuple[FloatArray, ...]:
+        """The same again if ``keyed``; else other masks and noise every time."""
+        if self.keyed:
+            return (self.transform(data.x, seed=seed, name=data.name),) * times
+        return super().repeated(data, times, seed=seed)
+
+    def masks(self, count: int, *, seed: int) -> FloatArray | None:
+        if self.variant == "hardened" or self.split == "columns":
+            return None
+        secret = drawn_secret(Seeded(seed))
+        rows = [
+            party.mask(derived(secret, "party", place), self.latent, self.masked)
+            for place, party in enumerate(self.parties_)
+        ]
+        return np.stack(rows)[np.arange(count) % self.parties]
+
+    def participant(self, data: Dataset, *, seed: int) -> Participant | None:
+        if self.variant == "hardened" or self.split == "columns":
+            return None
+        other = self.join(self.publish(), data, lam=self.lam if data.private else "", seed=seed)
+        victims = self.parties_[0].attributes  # r_k is one of a few classes, no secret: the attacker has the right one
+        known = {
+            label: (network, victims[label][1] if label in victims else wanted)
+            for label, (network, wanted) in other.parties_[0].attributes.items()
+        }
+        party = replace(other.parties_[0], attributes=known)
+        return lambda own, masks: party.perturbed(own.x, masks, other.defence_)
+
+    def check_writing(self) -> None:
+        if self.keyed:
+            check_secret_file(
+                "a second release of these records would have another mask and other noise, and the two together say "
+                "more than one."
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_secret": b""}  # a copy in another process is another party
+
+    def guarantee(self) -> Guarantee:
+        if self.variant == "published":
+            return empirical(
+                "Adversarial noise against one substitute decoder, under a secret mask. Nothing is proven, and whoever "
+                "learns the mask or trains over many masks undoes much of it: read the mask-agnostic and mask-known "
+                "attacks of the audit. epsilon is a size of noise, no privacy budget."
+            )
+        return empirical(
+            "Latents that were trained to serve the named utility labels alone, with random noise. Nothing is proven: "
+            "what they reveal is what the attacks of the audit measured. epsilon is a size of noise, no privacy budget."
+        )
+
+    def public_encoder(self) -> nn.Module | None:
+        return self._encoders[0] if self.split == "rows" else None
+
+    def _modules(self) -> dict[str, nn.Module]:
+        modules: dict[str, nn.Module] = {}
+        for place, (encoder, decoder) in enumerate(zip(self._encoders, self._decoders, strict=True)):
+            modules |= {f"encoder-{place}": encoder, f"decoder-{place}": decoder}
+        for place, others in enumerate(self._adversaries):
+            modules |= {f"{name}-{place}": network for name, network in others.modules().items()}
+        for place, (network, attributes) in enumerate(zip(self._substitutes, self._networks, strict=True)):
+            modules |= {f"substitute-{place}": network, f"attributes-{place}": attributes}
+        return modules
+
+    def stored_params(self) -> dict[str, Any]:
+        return {**super().stored_params(), "lam": ",".join(f"{each:g}" for each in self._given_weights())}
+
+
+def _is_like(value: object, default: object) -> bool:
+    """Whether a value that came from outside is of the kind of a default; a whole number is a number, too."""
+    kinds = (int, float) if isinstance(default, float) else (type(default),)
+    return type(value) in kinds

@@ -1,0 +1,142 @@
+"""Simple ways to protect shared latents, to hold beside ``ars``: the encoder it publishes, and no game."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+from torch import nn
+
+from sfumato.core.dataset import Dataset, FloatArray, IntArray
+from sfumato.core.errors import UsageError, check_range, unknown
+from sfumato.core.guarantee import Guarantee, empirical
+from sfumato.core.randomness import Randomness, derive_seed
+from sfumato.core.run_folder import RunFolder
+from sfumato.core.schema import Schema
+from sfumato.mechanisms.ars.autoencoder_stage import autoencoder_stage
+from sfumato.mechanisms.ars.training_stages import train_stages
+from sfumato.mechanisms.base import Mechanism, Progress
+from sfumato.mechanisms.training import load_state_of
+from sfumato.nets.autoencoders import autoencoder
+from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches
+
+Way = Literal["uniform", "gaussian", "pca", "dithered"]
+
+
+class LatentNoise(Mechanism):
+    """``latent-noise``: standardised latents z of the encoder that ``ars`` would publish, protected in a simple way.
+
+    ``uniform``   z + U(−ε, ε), the paper's baseline (§5.2.1)
+    ``gaussian``  z + ε · N(0, 1)
+    ``dithered``  Δ · round(z/Δ + u), Δ = ε, u uniform on (−½, ½): a grid that is right on average
+    ``pca``       z on the ``keep`` directions in which the owner's latents vary most; ``epsilon`` has no effect
+
+    The autoencoder learns from every ``one_in``-th record: what the initiator of so many parties has. Every number has
+    noise of its own, fresh for each release.
+    """
+
+    name = "latent-noise"
+    knob = "epsilon"
+    randomised = True
+
+    encoder_: nn.Sequential
+    decoder_: nn.Module
+    directions_: nn.Linear | None
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        way: Way = "uniform",
+        keep: int = 16,
+        one_in: int = 1,
+        latent: int = 64,
+        rate: float = 4e-3,
+        epochs: int = 20,
+        batch: int = 128,
+        seed: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.way = way
+        self.keep = keep
+        self.one_in = one_in
+        self.latent = latent
+        self.rate = rate
+        self.epochs = epochs
+        self.batch = batch
+        self.seed = seed
+
+    def _check_params(self) -> None:
+        if self.way not in get_args(Way):
+            raise unknown(f"way of {self.name}", self.way, get_args(Way))
+        check_range(self.name, "epsilon", self.epsilon, 0.0, 1e3)
+        check_range(self.name, "one_in", self.one_in, 1, 1000)
+        check_range(self.name, "latent", self.latent, 1, 4096)
+        check_range(self.name, "rate", self.rate, 0.0, 1.0, open_low=True)
+        check_range(self.name, "epochs", self.epochs, 1, 10_000)
+        check_range(self.name, "batch", self.batch, 8, 65_536)
+        if self.way == "pca" and not 1 <= self.keep <= self.latent:
+            raise UsageError(f"{self.name}: keep={self.keep}: keep 1 to {self.latent} directions of {self.latent}.")
+
+    def _build(self, schema: Schema) -> None:
+        torch.manual_seed(derive_seed(self.seed, "ars", "weights"))  # the very encoder that ars trains
+        self.encoder_, decoder = autoencoder(schema.kind, schema.shape, self.latent)
+        channels_last(self.encoder_)
+        self.decoder_ = channels_last(decoder)
+        self.directions_ = None
+        self.randomised = self.way != "pca"
+        if self.way == "pca":
+            self.directions_ = nn.Linear(self.latent, self.keep, bias=False).requires_grad_(False)
+
+    def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
+        x = as_tensor(data.take(slice(0, None, self.one_in)).x)
+        stages = [autoencoder_stage("autoencoder-0", self.encoder_, self.decoder_, x, self.rate)]
+        if start is not None:  # the encoder knows nothing of way, epsilon and keep
+            load_state_of({"encoder": self.encoder_, "decoder": self.decoder_}, start.state(), self)
+            stages = []
+        train_stages(self, stages, epochs=self.epochs, batch=self.batch, seed=self.seed, run=run, progress=progress)
+        if self.directions_ is not None:
+            self.directions_.weight.copy_(principal(forward_in_batches(self.encoder_, x), self.keep))
+
+    def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
+        z = forward_in_batches(self.public_encoder(), as_tensor(x)).numpy()
+        return z if self.way == "pca" or self.epsilon == 0.0 else self._noisy(z, randomness)
+
+    def _noisy(self, z: FloatArray, randomness: Randomness) -> FloatArray:
+        if self.way == "gaussian":
+            noisy = z + self.epsilon * randomness.normal(z.shape)
+        elif self.way == "uniform":
+            noisy = z + self.epsilon * (2.0 * randomness.uniform(z.shape) - 1.0)
+        else:
+            noisy = self.epsilon * np.round(z / self.epsilon + randomness.uniform(z.shape) - 0.5)
+        return noisy.astype(np.float32)
+
+    def public_encoder(self) -> nn.Module:
+        return nn.Sequential(*self.encoder_, *([] if self.directions_ is None else [self.directions_])).eval()
+
+    def guarantee(self) -> Guarantee:
+        how = {
+            "uniform": f"uniform noise up to {self.epsilon:g} standard deviations",
+            "gaussian": f"Gaussian noise of {self.epsilon:g} standard deviations",
+            "dithered": f"rounding to a dithered grid of {self.epsilon:g} standard deviations",
+            "pca": f"nothing but their first {self.keep} principal directions",
+        }[self.way]
+        return empirical(
+            f"Latents of a public autoencoder, with {how}. Nothing is proven, and noise that is drawn afresh for every "
+            "release averages out. epsilon is a size of noise, no privacy budget."
+        )
+
+    def _modules(self) -> dict[str, nn.Module]:
+        modules: dict[str, nn.Module] = {"encoder": self.encoder_, "decoder": self.decoder_}
+        return modules if self.directions_ is None else {**modules, "directions": self.directions_}
+
+
+def principal(z: torch.Tensor, keep: int) -> torch.Tensor:
+    """The ``keep`` orthonormal directions (keep, h) along which z (N, h) varies most, each with a sign of its own."""
+    centred = (z - z.mean(0)).double()
+    _, vectors = torch.linalg.eigh(centred.T @ centred)  # ascending
+    directions = vectors.T.flip(0)[:keep]
+    largest = directions.gather(1, directions.abs().argmax(1, keepdim=True))
+    return torch.mul(directions, largest.sign()).float()

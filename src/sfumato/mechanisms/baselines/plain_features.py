@@ -1,0 +1,136 @@
+"""Baselines that release deep features: plain (``dnn``), or after PCA and Laplace noise (``dnn-resized``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sfumato.core.dataset import Dataset, FloatArray, IntArray
+from sfumato.core.errors import check_range
+from sfumato.core.guarantee import Guarantee, empirical
+from sfumato.core.randomness import Randomness, Seeded, derive_seed
+from sfumato.core.run_folder import RunFolder
+from sfumato.core.schema import Schema
+from sfumato.mechanisms.base import Mechanism, Progress
+from sfumato.mechanisms.encoder_mechanism import Architecture, Discriminative, PlainNetwork
+from sfumato.nets.encoders import classifier, output_shape
+from sfumato.nets.training_loop import as_tensor, forward_in_batches, minibatches
+
+
+class DNN(PlainNetwork):
+    """``dnn``: features of an ordinary network with the same encoder and classifier as ``ran``."""
+
+    name = "dnn"
+
+    def guarantee(self) -> Guarantee:
+        return empirical("Plain features: trained for the task alone, without any defence.")
+
+
+class _Projection(nn.Module):
+    """(z − mean)·basis, in units of the kept components' root-mean-square deviation."""
+
+    def __init__(self, size: int, components: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(size))
+        self.register_buffer("basis", torch.zeros(size, components))
+        self.mean: Tensor
+        self.basis: Tensor
+
+    def learn(self, z: Tensor) -> None:
+        """Principal components of features z (N, size)."""
+        self.mean = z.mean(0)
+        centred = z - self.mean
+        values, vectors = torch.linalg.eigh(centred.T @ centred / len(z))
+        keep = self.basis.shape[1]
+        unit = values[-keep:].clamp(min=0).mean().sqrt().clamp(min=1e-12)
+        self.basis = vectors[:, -keep:].flip(1) / unit
+
+    def forward(self, z: Tensor) -> Tensor:  # (B, …) → (B, components)
+        return (z.flatten(1) - self.mean) @ self.basis
+
+
+class DNNResized(DNN):
+    """``dnn-resized``: features reduced by PCA, plus Laplace noise (Ossia et al. 2017).
+
+    ``noise`` is in units of the kept components' root-mean-square deviation. The classifier is trained on what
+    leaves, with fresh noise every epoch.
+    """
+
+    name = "dnn-resized"
+    knob = "noise"
+    randomised = True
+
+    projection_: _Projection
+    resized_classifier_: nn.Module
+
+    def __init__(
+        self,
+        *,
+        noise: float = 0.5,
+        components: int = 64,
+        rate: float = 1e-3,
+        epochs: int = 4,
+        batch: int = 128,
+        architecture: Architecture = "auto",
+        seed: int = 0,
+    ) -> None:
+        super().__init__(rate=rate, epochs=epochs, batch=batch, architecture=architecture, seed=seed)
+        self.noise = noise
+        self.components = components
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_range("dnn-resized", "noise", self.noise, 0.0, 100.0, open_low=True)
+        check_range("dnn-resized", "components", self.components, 1, 100_000)
+
+    def _build(self, schema: Schema) -> None:
+        super()._build(schema)
+        size = torch.Size(output_shape(self.encoder_, schema.shape)).numel()
+        components = min(self.components, size)
+        self.projection_ = _Projection(size, components)
+        self.resized_classifier_ = classifier((components,), len(next(iter(schema.utility.values()))))
+
+    def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
+        if start is None:
+            super()._fit(data, run, progress, None)
+        else:
+            self.load_state(start.state())  # noise enters after the encoder: only the last classifier changes
+        z = forward_in_batches(self.encoder_, as_tensor(data.x)).flatten(1)
+        self.projection_.learn(z)
+        self._fit_classifier(self.projection_(z), as_tensor(next(iter(data.utility.values()))))
+        if start is not None:
+            progress(1, 1, {})
+
+    def _fit_classifier(self, scores: Tensor, y: Tensor) -> None:
+        """Train the receiver's classifier on noisy components."""
+        game = Discriminative(nn.Identity(), self.resized_classifier_, self.rate)
+        self.resized_classifier_.train()
+        for epoch in range(self.epochs):
+            seed = derive_seed(self.seed, "dnn-resized", "classifier", epoch)
+            randomness = Seeded(seed)
+            for rows in minibatches(len(scores), self.batch, seed):
+                noise = randomness.laplace(tuple(scores[rows].shape), self.noise)
+                game.play(scores[rows] + torch.from_numpy(noise).float(), y[rows])
+
+    def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
+        features = forward_in_batches(nn.Sequential(self.encoder_, self.projection_), as_tensor(x)).numpy()
+        return features + randomness.laplace(features.shape, self.noise).astype(np.float32)
+
+    def predict(self, payload: FloatArray) -> FloatArray:
+        return forward_in_batches(self.resized_classifier_, as_tensor(payload)).numpy()
+
+    def _modules(self) -> dict[str, nn.Module]:
+        return {
+            **super()._modules(),
+            "projection": self.projection_,
+            "resized_classifier": self.resized_classifier_,
+        }
+
+    def guarantee(self) -> Guarantee:
+        return empirical(
+            f"Features reduced to {self.projection_.basis.shape[1]} principal components, with Laplace noise of scale "
+            f"{self.noise:g}. Features are unbounded, so the noise carries no differential-privacy statement."
+        )

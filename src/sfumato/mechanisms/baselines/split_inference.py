@@ -1,0 +1,175 @@
+"""Baselines of the ``phase`` paper (§4.3): the same network cut at the same place, without encryption.
+
+``split`` is the original network, ``split-extra`` has the added generator as well, ``split-noisy`` adds noise to the
+feature. What leaves is the feature at the cut; the rest of the network is the receiver's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sfumato.core.dataset import FloatArray, IntArray
+from sfumato.core.errors import check_range
+from sfumato.core.guarantee import Guarantee, empirical
+from sfumato.core.randomness import Randomness, derive_seed
+from sfumato.core.schema import Schema
+from sfumato.mechanisms.encoder_mechanism import Discriminative
+from sfumato.mechanisms.phase.cut import CUSTOM, Model, check_model, cut, generator
+from sfumato.mechanisms.played import PlayedMechanism
+from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches
+
+
+class Split(PlayedMechanism):
+    """``split``: the original network; what leaves is its feature at the cut."""
+
+    name = "split"
+
+    encoder_: nn.Module
+    rest_: nn.Module
+
+    def __init__(
+        self,
+        model: Model = "auto",
+        *,
+        encrypt_to: str = "auto",
+        decrypt_from: str = "auto",
+        rate: float = 3e-3,
+        epochs: int = 4,
+        batch: int = 128,
+        seed: int = 0,
+    ) -> None:
+        self.model = model
+        self.encrypt_to = encrypt_to
+        self.decrypt_from = decrypt_from
+        self.rate = rate
+        self.epochs = epochs
+        self.batch = batch
+        self.seed = seed
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_model(self.name, self.model, self.encrypt_to, self.decrypt_from)
+        check_range(self.name, "rate", self.rate, 0.0, 1.0, open_low=True)
+
+    def _build(self, schema: Schema) -> None:
+        torch.manual_seed(derive_seed(self.seed, self.name, "weights"))
+        thirds = cut(self.name, self.model, self.encrypt_to, self.decrypt_from, schema)
+        self.encoder_ = channels_last(self._encoder(thirds.head, thirds.features))
+        self.rest_ = channels_last(nn.Sequential(thirds.middle, thirds.tail))
+
+    def _encoder(self, head: nn.Module, features: tuple[int, ...]) -> nn.Module:
+        return head
+
+    def _game(self) -> Discriminative:
+        return Discriminative(self.encoder_, self.rest_, self.rate)
+
+    def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
+        return forward_in_batches(self.encoder_, as_tensor(x)).numpy()
+
+    def predict(self, payload: FloatArray) -> FloatArray:
+        return forward_in_batches(self.rest_, as_tensor(payload)).numpy()
+
+    def public_encoder(self) -> nn.Module | None:
+        return self.encoder_
+
+    def _modules(self) -> dict[str, nn.Module]:
+        return {"encoder": self.encoder_, "rest": self.rest_}
+
+    def stored_params(self) -> dict[str, Any]:
+        own = not isinstance(self.model, str)
+        return {**super().stored_params(), **({"model": CUSTOM} if own else {})}
+
+    def guarantee(self) -> Guarantee:
+        return empirical("The plain feature at the cut of a network trained for the task alone: no defence.")
+
+
+class SplitExtra(Split):
+    """``split-extra``: the original network with ``phase``'s added convolution before the cut, without the critic."""
+
+    name = "split-extra"
+
+    def _encoder(self, head: nn.Module, features: tuple[int, ...]) -> nn.Module:
+        return nn.Sequential(head, generator(features, features[0]))
+
+
+class _Noise(nn.Module):
+    """a + γ·ε in training, with ε as large as a is on average; the size is remembered for the release."""
+
+    def __init__(self, gamma: float) -> None:
+        super().__init__()
+        self.gamma = gamma
+        self.register_buffer("magnitude", torch.zeros(()))
+        self.register_buffer("batches", torch.zeros(()))
+        self.magnitude: Tensor
+        self.batches: Tensor
+
+    def forward(self, a: Tensor) -> Tensor:  # (B, …) → (B, …)
+        if not self.training:
+            return a
+        with torch.no_grad():
+            self.batches += 1
+            share = torch.clamp(1.0 / self.batches, min=0.01)  # an average at first, a moving one later
+            self.magnitude += share * (a.abs().mean() - self.magnitude)
+        return a + self.gamma * self.scale() * torch.randn_like(a)
+
+    def scale(self) -> Tensor:
+        """The deviation of a normal variable whose mean absolute value is the feature's: E|σz| = σ·√(2/π)."""
+        return self.magnitude * math.sqrt(math.pi / 2)
+
+
+class SplitNoisy(Split):
+    """``split-noisy``: a + γ·ε, ε normal with the same average magnitude as a; trained with it."""
+
+    name = "split-noisy"
+    knob = "gamma"
+    randomised = True
+
+    noise_: _Noise
+
+    def __init__(
+        self,
+        model: Model = "auto",
+        *,
+        gamma: float = 0.5,
+        encrypt_to: str = "auto",
+        decrypt_from: str = "auto",
+        rate: float = 3e-3,
+        epochs: int = 4,
+        batch: int = 128,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            model, encrypt_to=encrypt_to, decrypt_from=decrypt_from, rate=rate, epochs=epochs, batch=batch, seed=seed
+        )
+        self.gamma = gamma
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_range("split-noisy", "gamma", self.gamma, 0.0, 100.0, open_low=True)
+
+    def _build(self, schema: Schema) -> None:
+        super()._build(schema)
+        self.noise_ = _Noise(self.gamma)
+
+    def _game(self) -> Discriminative:
+        return Discriminative(nn.Sequential(self.encoder_, self.noise_), self.rest_, self.rate)
+
+    def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
+        features = super()._release(x, private, randomness)
+        noise = randomness.normal(features.shape).astype(np.float32)
+        return features + np.float32(self.gamma * self.noise_.scale().item()) * noise
+
+    def _modules(self) -> dict[str, nn.Module]:
+        return {**super()._modules(), "noise": self.noise_}
+
+    def guarantee(self) -> Guarantee:
+        return empirical(
+            f"Features at the cut with normal noise, {self.gamma:g} times as large as they are on average. Features "
+            "are unbounded, so the noise carries no differential-privacy statement."
+        )

@@ -1,0 +1,113 @@
+"""What ``ran`` and the baselines share: an encoder read by an MLP classifier, trained epoch by epoch."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from sfumato.core.dataset import FloatArray, IntArray
+from sfumato.core.errors import UsageError, check_range, unknown
+from sfumato.core.randomness import Randomness, derive_seed
+from sfumato.core.schema import Schema
+from sfumato.mechanisms.played import PlayedMechanism
+from sfumato.nets.encoders import ENCODERS, classifier, default_encoder, output_shape
+from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches, take_step
+
+Architecture = str | nn.Module | Callable[[tuple[int, ...]], nn.Module]
+"""A provided name, the user's own module, or a function of the record shape that makes one."""
+
+
+class EncoderMechanism(PlayedMechanism):
+    """Builds E and C for the schema and trains them; a subclass says what leaves and what the game is."""
+
+    architecture: Architecture
+
+    encoder_: nn.Module
+    classifier_: nn.Module
+
+    def _check_params(self) -> None:
+        if isinstance(self.architecture, str) and self.architecture not in ("auto", *ENCODERS):
+            raise unknown("architecture", self.architecture, ("auto", *ENCODERS))
+        super()._check_params()
+
+    def _build(self, schema: Schema) -> None:
+        torch.manual_seed(derive_seed(self.seed, self.name, "weights"))
+        try:
+            self.encoder_ = channels_last(self._make_encoder(schema))
+            features = output_shape(self.encoder_, schema.shape)
+        except (RuntimeError, ValueError) as error:
+            raise UsageError(
+                f"{self.name}: the encoder cannot take records of shape {schema.shape} ({error})."
+            ) from None
+        label = next(iter(schema.utility))
+        self.classifier_ = classifier(features, len(schema.utility[label]))
+
+    def _make_encoder(self, schema: Schema) -> nn.Module:
+        if isinstance(self.architecture, nn.Module):
+            return copy.deepcopy(self.architecture)
+        if not isinstance(self.architecture, str):
+            return self.architecture(schema.shape)
+        if self.architecture == "custom":
+            raise UsageError(f"this run's encoder is your own: {type(self).__name__}.load(folder, architecture=…).")
+        name = self.architecture
+        return ENCODERS[default_encoder(schema.kind, schema.shape) if name == "auto" else name](schema.shape)
+
+    def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
+        return forward_in_batches(self.encoder_, as_tensor(x)).numpy()
+
+    def predict(self, payload: FloatArray) -> FloatArray:
+        return forward_in_batches(self.classifier_, as_tensor(payload)).numpy()
+
+    def public_encoder(self) -> nn.Module | None:
+        return self.encoder_
+
+    def _modules(self) -> dict[str, nn.Module]:
+        return {"encoder": self.encoder_, "classifier": self.classifier_}
+
+    def stored_params(self) -> dict[str, Any]:
+        own = not isinstance(self.architecture, str)
+        return {**super().stored_params(), **({"architecture": "custom"} if own else {})}
+
+
+class Discriminative:
+    """The ordinary way: minimise the cross entropy of C(E(x)), Eq. 2."""
+
+    def __init__(self, encoder: nn.Module, head: nn.Module, rate: float) -> None:
+        self.network = nn.Sequential(encoder, head)
+        self.optimisers = {"d": torch.optim.Adam(self.network.parameters(), rate)}
+
+    def play(self, x: Tensor, y: Tensor) -> dict[str, float]:
+        O_d = F.cross_entropy(self.network(x), y)  # Eq. 2
+        take_step(self.optimisers["d"], O_d)
+        return {"O_d": O_d.item()}
+
+
+class PlainNetwork(EncoderMechanism):
+    """Encoder and classifier trained for the task alone: what every baseline starts from."""
+
+    def __init__(
+        self,
+        *,
+        rate: float = 1e-3,
+        epochs: int = 4,
+        batch: int = 128,
+        architecture: Architecture = "auto",
+        seed: int = 0,
+    ) -> None:
+        self.rate = rate
+        self.epochs = epochs
+        self.batch = batch
+        self.architecture = architecture
+        self.seed = seed
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_range(self.name, "rate", self.rate, 0.0, 1.0, open_low=True)
+
+    def _game(self) -> Discriminative:
+        return Discriminative(self.encoder_, self.classifier_, self.rate)

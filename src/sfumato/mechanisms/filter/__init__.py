@@ -1,0 +1,1 @@
+"""``filter``: a generative filter on the latent of a fixed autoencoder."""

@@ -1,0 +1,218 @@
+"""``filter``: a generative filter on the latent of a fixed autoencoder (Chen, Navidi, Ermon and Rajagopal).
+
+The autoencoder is trained once and shared; the filter, a few kilobytes, is trained for one choice of what to hide and
+what to serve. What leaves is the perturbed latent z̃ = f(z, ε, y), or the record decoded from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sfumato.core.dataset import Dataset, FloatArray, IntArray
+from sfumato.core.errors import DataError, check_range
+from sfumato.core.guarantee import Guarantee, empirical
+from sfumato.core.intervals import mean_interval
+from sfumato.core.randomness import Randomness, derive_seed
+from sfumato.core.run_folder import RunFolder
+from sfumato.core.schema import Schema
+from sfumato.mechanisms.base import Mechanism, Progress
+from sfumato.mechanisms.filter.batched_mlp import BatchedMLP
+from sfumato.mechanisms.filter.budget import spent
+from sfumato.mechanisms.filter.filter_networks import Filters, Shape, filters
+from sfumato.mechanisms.filter.label_choices import refuse_impossible
+from sfumato.mechanisms.filter.latent_mechanism import LatentMechanism
+from sfumato.mechanisms.filter.min_max_game import ROUNDS, Choice, Labels, MinMaxGame, Rules, Spent
+from sfumato.mechanisms.filter.vae import VAE
+from sfumato.mechanisms.training import train
+from sfumato.nets.training_loop import as_tensor
+
+FEWEST_RECORDS = 100
+
+
+class Filter(LatentMechanism):
+    """Hides every private label and serves the first utility label: z̃ = z + m(μ, ε₀, y) + A_ε·ε.
+
+    ``budget`` is b, the mean divergence of the perturbed from the original latent, in units of ``divergence``;
+    ``beta`` is β of Eq. 2, between losses in units of log(classes). ``adversary_steps`` are taken by h and ν for each
+    step of the filter.
+    """
+
+    name = "filter"
+    reads_private = True
+    shape: ClassVar[Shape] = "nonlinear"
+    hidden: ClassVar[tuple[int, ...]] = (128, 128)
+    """Widths of adversary h and utility classifier ν."""
+
+    filter_: Filters
+    classifier_: BatchedMLP
+    spent_: Spent
+
+    def __init__(
+        self,
+        *,
+        base: str | VAE = "",
+        budget: float = 300.0,
+        divergence: str = "kl",
+        beta: float = 0.5,
+        output: str = "latent",
+        steps: int = 1000,
+        adversary_steps: int = 3,
+        batch: int = 512,
+        rate: float = 3e-3,
+        seed: int = 0,
+    ) -> None:
+        self.base = base
+        self.budget = budget
+        self.divergence = divergence
+        self.beta = beta
+        self.output = output
+        self.steps = steps
+        self.adversary_steps = adversary_steps
+        self.batch = batch
+        self.rate = rate
+        self.seed = seed
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_range(self.name, "beta", self.beta, 0.0, 1e6)
+        check_range(self.name, "steps", self.steps, ROUNDS, 10_000_000)
+        check_range(self.name, "adversary_steps", self.adversary_steps, 1, 100)
+        check_range(self.name, "batch", self.batch, 8, 65_536)
+        check_range(self.name, "rate", self.rate, 0.0, 1.0, open_low=True)
+
+    def _build(self, schema: Schema) -> None:
+        super()._build(schema)
+        torch.manual_seed(derive_seed(self.seed, "filter", "weights"))
+        latent = self.base_.latent
+        self.filter_ = filters(self.shape, 1, latent, sum(map(len, schema.private.values())))
+        self.classifier_ = BatchedMLP(1, latent, *self.hidden, len(next(iter(schema.utility.values()))))
+
+    def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
+        if len(data) < FEWEST_RECORDS:
+            raise DataError(f"{data.name}: a filter needs {FEWEST_RECORDS} records at least, got {len(data)}.")
+        first = next(iter(data.utility))
+        served = {first: data.utility[first]}
+        refuse_impossible(data.private, data.utility, data.name)
+        self._fit_base(data, run, start)
+        mean, variance = self.base_.posterior(data.x)
+        choice = Choice(
+            private=Labels.of(data.private, data.schema),
+            utility=Labels.of(served, data.schema),
+            own=torch.arange(len(data)),
+            public=torch.empty(0, dtype=torch.long),
+            budget=self.budget,
+        )
+        game = MinMaxGame(mean, variance, [choice], self.rules())
+        train(game, ROUNDS, game.round, game.optimisers, run, progress)
+        (self.spent_,) = game.enforce()
+        self.filter_, self.classifier_ = game.f, game.nu
+
+    def rules(self) -> Rules:
+        """This filter's settings, as the game wants them."""
+        return Rules(
+            shape=self.shape,
+            divergence=self._divergence(),
+            beta=self.beta,
+            steps=self.steps,
+            batch=self.batch,
+            rate=self.rate,
+            hidden=self.hidden,
+            adversary_steps=self.adversary_steps,
+            seed=self.seed,
+        )
+
+    def _perturb(
+        self, mean: Tensor, variance: Tensor, private: Mapping[str, IntArray], randomness: Randomness
+    ) -> FloatArray:
+        normal = randomness.normal((len(mean), 2 * mean.shape[1] + self.filter_.chance)).astype(np.float32)
+        return self.apply(mean, variance, self._one_hot(private), torch.from_numpy(normal))
+
+    def apply(self, mean: Tensor, variance: Tensor, y: Tensor, normal: Tensor) -> FloatArray:
+        """z̃ (N, d) for posteriors (N, d), one-hot labels (N, k) and standard normal noise (N, 2d + chance)."""
+        d = mean.shape[1]
+        sample, noise, chance = normal[:, :d], normal[:, d : 2 * d], normal[:, 2 * d :]
+        with torch.inference_mode():
+            shift, factor = self.filter_(mean[None], y[None], chance[None])
+            released: FloatArray = (mean + variance.sqrt() * sample + shift[0] + noise @ factor[0].T).numpy()
+        return released
+
+    def _one_hot(self, private: Mapping[str, IntArray]) -> Tensor:
+        parts = [
+            nn.functional.one_hot(as_tensor(private[label]), len(classes))
+            for label, classes in self.schema_.private.items()
+        ]
+        return torch.cat(parts, dim=1).float()
+
+    def measure_spent(self, data: Dataset) -> tuple[float, tuple[float, float]]:
+        """The mean divergence of these records' release from their latents, and its interval."""
+        mean, variance = self.base_.posterior(data.x)
+        y = self._one_hot(data.private)
+        values = spent(self.filter_, mean[None], variance[None], y[None], self._divergence(), self.seed)[0].numpy()
+        return float(values.mean()), mean_interval(values, data.ids)
+
+    def predict(self, payload: FloatArray) -> FloatArray | None:
+        """ν(z̃); None for decoded records, which ν has never seen, and on a device that has no ν."""
+        if self.output == "data" or "classifier" in self.absent_:
+            return None
+        with torch.inference_mode():
+            return np.asarray(self.classifier_(as_tensor(payload)[None])[0])
+
+    def guarantee(self) -> Guarantee:
+        return empirical(
+            f"Every latent is perturbed within a mean budget of {self.budget:g} ({self._unit()}; "
+            f"{self.spent_.divergence:.3g} spent on {self.spent_.records} held-out records). The budget bounds the "
+            "distortion, not the leak: what the release says about a private label is what the attacks of the audit "
+            "measured."
+        )
+
+    def _modules(self) -> dict[str, nn.Module]:
+        return {"filter": self.filter_, "classifier": self.classifier_}
+
+    def _measured(self) -> dict[str, Any]:
+        return {"budget": self.budget, "spent": {"divergence": self.spent_.divergence, "records": self.spent_.records}}
+
+    def _remember(self, stored: Mapping[str, Any]) -> None:
+        self.spent_ = Spent(**stored["spent"])
+
+
+class LinearFilter(Filter):
+    """The paper's own filter, z̃ = z + A[ε; y] (Eq. 23), with its own small classifiers (§6.5.3): fast, and easily read.
+
+    Made in seconds and stored in a kilobyte. It can only move each class as a whole and add noise.
+    """
+
+    name = "filter-linear"
+    shape = "linear"
+    hidden = (15,)
+
+    def __init__(
+        self,
+        *,
+        base: str | VAE = "",
+        budget: float = 300.0,
+        divergence: str = "kl",
+        beta: float = 0.5,
+        output: str = "latent",
+        steps: int = 600,
+        adversary_steps: int = 1,
+        batch: int = 512,
+        rate: float = 5e-3,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            base=base,
+            budget=budget,
+            divergence=divergence,
+            beta=beta,
+            output=output,
+            steps=steps,
+            adversary_steps=adversary_steps,
+            batch=batch,
+            rate=rate,
+            seed=seed,
+        )

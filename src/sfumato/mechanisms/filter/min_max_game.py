@@ -1,0 +1,235 @@
+"""The min-max game of Eqs. 2–5 on cached latents, for several users at once.
+
+    max_f { min_h E[ℓ(h(z̃), y)] − β·min_ν E[ℓ(ν(z̃), u)] }   s.t.  D(q_f ‖ q_e) ≤ b
+
+No sum, batch statistic or random number is shared in a way that one user's own records could change another's filter:
+losses add up over users, Adam works number by number, and the random numbers depend on the step alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from sfumato.core.dataset import IntArray
+from sfumato.core.randomness import derive_seed
+from sfumato.core.schema import Schema
+from sfumato.mechanisms.filter.batched_mlp import BatchedMLP
+from sfumato.mechanisms.filter.budget import enforce
+from sfumato.mechanisms.filter.filter_networks import Shape, filters
+from sfumato.mechanisms.training import load_state_of, state_of
+from sfumato.nets.training_loop import as_tensor, decay_rate, take_step
+from sfumato.privacy.divergence import Divergence, divergence
+
+ROUNDS = 50
+"""Training is saved this many times."""
+
+_STEEP = 10.0
+"""Weight of the penalty (D/b − 1)₊²: steep enough that ``enforce`` has little left to shrink."""
+
+_MEASURED = 128
+"""Records of a batch whose divergence is computed at each step."""
+
+_HELD_OUT = 1000
+"""Own records, at most, that are kept from training for the budget (a tenth of them if fewer)."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Codes of some labels for every latent, (labels, N), and the number of classes of each."""
+
+    codes: Tensor
+    classes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, labels: Mapping[str, IntArray], schema: Schema) -> Labels:
+        codes = torch.stack([as_tensor(values) for values in labels.values()])
+        return cls(codes, tuple(len(schema.classes(name)) for name in labels))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What one user hides and serves; ``own`` are the user's rows, ``public`` those that h and ν may train on, too."""
+
+    private: Labels
+    utility: Labels
+    own: Tensor
+    public: Tensor
+    budget: float
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The settings that all users of a game share; ``hidden`` are the widths of h and ν."""
+
+    shape: Shape
+    divergence: Divergence
+    beta: float
+    steps: int
+    batch: int
+    rate: float
+    hidden: tuple[int, ...]
+    adversary_steps: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Spent:
+    """The mean divergence of a user's release on so many held-out records."""
+
+    divergence: float
+    records: int
+
+
+class MinMaxGame:
+    """Filters f, adversaries h and utility classifiers ν of users whose choices have the same numbers of classes."""
+
+    def __init__(self, mean: Tensor, variance: Tensor, choices: Sequence[Choice], rules: Rules) -> None:
+        first = choices[0]
+        self.mean, self.variance, self.rules = mean, variance, rules
+        self.private_classes, self.utility_classes = first.private.classes, first.utility.classes
+        self.private = torch.stack([choice.private.codes for choice in choices])  # (U, P, N)
+        self.utility = torch.stack([choice.utility.codes for choice in choices])  # (U, V, N)
+        self.budget = torch.tensor([choice.budget for choice in choices])
+        parts = [_hold_out(choice.own, rules.seed) for choice in choices]
+        self.held = [held for held, _ in parts]
+        self.own = _Rows([rest for _, rest in parts])
+        self.pool = _Rows([torch.cat([rest, choice.public]) for (_, rest), choice in zip(parts, choices, strict=True)])
+        users, latent = len(choices), mean.shape[1]
+        torch.manual_seed(derive_seed(rules.seed, "filter", "weights"))
+        self.f = filters(rules.shape, users, latent, sum(self.private_classes))
+        self.h = BatchedMLP(users, latent, *rules.hidden, sum(self.private_classes))
+        self.nu = BatchedMLP(users, latent, *rules.hidden, sum(self.utility_classes))
+        self.optimisers = {
+            "f": torch.optim.Adam(self.f.parameters(), rules.rate),
+            "h": torch.optim.Adam(self.h.parameters(), 2 * rules.rate),
+            "nu": torch.optim.Adam(self.nu.parameters(), 2 * rules.rate),
+        }
+
+    def _modules(self) -> dict[str, nn.Module]:
+        return {"f": self.f, "h": self.h, "nu": self.nu}
+
+    def state(self) -> dict[str, Tensor]:
+        """Every weight, for an interrupted training."""
+        return state_of(self._modules())
+
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """The inverse of ``state``."""
+        load_state_of(self._modules(), tensors, "filter")
+
+    def round(self, number: int) -> dict[str, float]:
+        """One of ``ROUNDS`` parts of the training; mean losses over the users at its end."""
+        losses: dict[str, float] = {}
+        for step in range(number * self.rules.steps // ROUNDS, (number + 1) * self.rules.steps // ROUNDS):
+            losses = self._step(step)
+        return losses
+
+    def _step(self, step: int) -> dict[str, float]:
+        generator = torch.Generator().manual_seed(derive_seed(self.rules.seed, "filter", step))
+        for optimiser in self.optimisers.values():
+            decay_rate(optimiser, step / self.rules.steps)
+        for _ in range(self.rules.adversary_steps):
+            rows = self.pool.draw(self.rules.batch, generator)
+            with torch.no_grad():
+                z = self._release(rows, generator)[0]
+            take_step(self.optimisers["h"], self._adversary(z, rows).sum())
+            take_step(self.optimisers["nu"], self._utility(z, rows).sum())  # Eq. 5
+        rows = self.own.draw(self.rules.batch, generator)
+        z, shift, factor = self._release(rows, generator)
+        few = rows[:, :_MEASURED]
+        D = divergence(self.rules.divergence, shift[:, :_MEASURED], self.variance[few], factor[:, None]).mean(1)
+        defined = torch.where(torch.isfinite(D), D, torch.zeros_like(D))
+        excess = F.relu(defined / self.budget - 1).clamp(max=10.0).square()  # Eq. 3
+        hidden, served = self._adversary(z, rows), self._utility(z, rows)
+        take_step(self.optimisers["f"], (self.rules.beta * served - hidden + _STEEP * excess).sum())  # Eq. 2
+        with torch.no_grad():  # far outside the budget (or where it has no value) gradients do not lead back
+            self.f.scale.mul_(torch.where(D / self.budget <= 2.0, 1.0, 0.95))
+        return {
+            "private": hidden.mean().item(),
+            "utility": served.mean().item(),
+            "spent": (D / self.budget).mean().item(),
+        }
+
+    def _release(self, rows: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """z̃ (U, B, d) for latents at ``rows`` (U, B), with the shift and noise factor behind it."""
+        mean, variance = self.mean[rows], self.variance[rows]
+        batch, latent = rows.shape[1], mean.shape[2]
+        chance = torch.randn(1, batch, self.f.chance, generator=generator)
+        shift, factor = self.f(mean, self._one_hot(rows), chance)
+        sample = variance.sqrt() * torch.randn(1, batch, latent, generator=generator)
+        noise = torch.randn(1, batch, latent, generator=generator).expand(len(rows), -1, -1)
+        return mean + sample + shift + torch.bmm(noise, factor.mT), shift, factor
+
+    def _one_hot(self, rows: Tensor) -> Tensor:
+        """The private labels of rows (U, B) as (U, B, Σ classes)."""
+        codes = _pick(self.private, rows)
+        parts = [F.one_hot(codes[:, place], classes) for place, classes in enumerate(self.private_classes)]
+        return torch.cat(parts, dim=-1).to(self.mean.dtype)
+
+    def _adversary(self, z: Tensor, rows: Tensor) -> Tensor:
+        return _cross_entropy(self.h(z), _pick(self.private, rows), self.private_classes)
+
+    def _utility(self, z: Tensor, rows: Tensor) -> Tensor:
+        return _cross_entropy(self.nu(z), _pick(self.utility, rows), self.utility_classes)
+
+    def enforce(self) -> list[Spent]:
+        """Make every filter keep its budget on the user's held-out records; what each spends there."""
+        count = torch.tensor([len(held) for held in self.held])
+        rows = torch.zeros(len(self.held), _HELD_OUT, dtype=torch.long)  # as wide for few users as for many
+        for user, held in enumerate(self.held):
+            rows[user, : len(held)] = held
+        spent = enforce(
+            self.f,
+            self.mean[rows],
+            self.variance[rows],
+            self._one_hot(rows),
+            torch.arange(_HELD_OUT) < count[:, None],
+            self.rules.divergence,
+            self.budget,
+            derive_seed(self.rules.seed, "filter", "budget"),
+        )
+        return [Spent(float(value), int(records)) for value, records in zip(spent, count, strict=True)]
+
+
+class _Rows:
+    """Row numbers of several users, as many as each has, to draw equally many from."""
+
+    def __init__(self, rows: Sequence[Tensor]) -> None:
+        self.count = torch.tensor([len(own) for own in rows])
+        self.padded = nn.utils.rnn.pad_sequence(list(rows), batch_first=True)  # (U, longest)
+
+    def draw(self, batch: int, generator: torch.Generator) -> Tensor:
+        """(U, batch) with replacement; the same places in everybody's list, whoever else plays."""
+        places = (torch.rand(batch, generator=generator) * self.count[:, None]).long()
+        return self.padded.gather(1, torch.minimum(places, self.count[:, None] - 1))
+
+
+def _hold_out(own: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+    """Rows for the budget and rows to train on."""
+    order = torch.randperm(len(own), generator=torch.Generator().manual_seed(derive_seed(seed, "filter", "held out")))
+    held = min(_HELD_OUT, math.ceil(len(own) / 10))
+    return own[order[:held]], own[order[held:]]
+
+
+def _pick(labels: Tensor, rows: Tensor) -> Tensor:
+    """Codes (U, P, B) at rows (U, B) of labels (U, P, N)."""
+    return labels.gather(2, rows[:, None].expand(-1, labels.shape[1], -1))
+
+
+def _cross_entropy(logits: Tensor, codes: Tensor, classes: Sequence[int]) -> Tensor:
+    """The cross entropy of each user in units of log(classes), a mean over labels, (U,).
+
+    Logits are (U, B, Σ classes), codes (U, P, B). In these units guessing costs about 1 whatever the label, so that β
+    means the same for a digit and for a yes or no.
+    """
+    losses, at = [], 0
+    for place, count in enumerate(classes):
+        part = logits[:, :, at : at + count].transpose(1, 2)
+        losses.append(F.cross_entropy(part, codes[:, place], reduction="none").mean(1) / math.log(count))
+        at += count
+    return torch.stack(losses).mean(0)

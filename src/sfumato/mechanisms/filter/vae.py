@@ -1,0 +1,172 @@
+"""``vae``: the latent of a variational autoencoder, the representation that every filter starts from.
+
+Trained once, without any label, and then frozen (step 1 of Chen, Navidi, Ermon and Rajagopal). By itself it hides
+nothing on purpose: it is the undefended row of the filter's tables.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from sfumato.core.dataset import Dataset, FloatArray, IntArray
+from sfumato.core.errors import DataError, UsageError, check_range, unknown
+from sfumato.core.guarantee import Guarantee, empirical
+from sfumato.core.randomness import Randomness, derive_seed
+from sfumato.core.run_folder import RunFolder
+from sfumato.core.schema import Schema
+from sfumato.mechanisms.base import Mechanism, Progress
+from sfumato.mechanisms.filter.binary_columns import BinaryColumns
+from sfumato.mechanisms.filter.vae_networks import AUTOENCODERS, kl_to_prior, lipschitz_excess, posterior
+from sfumato.mechanisms.training import train
+from sfumato.nets.training_loop import as_tensor, channels_last, decay_rate, forward_in_batches, minibatches, take_step
+
+_WIDE = 48
+"""Pictures of at least this side get a convolutional autoencoder."""
+
+
+class VAE(Mechanism):
+    """Releases z ~ q(z|x).
+
+    ``latent`` is d; ``gamma`` weighs the KL term, ``kappa`` and ``lipschitz`` (C_L) the Lipschitz penalty of Eq. 6.
+    ``likelihood`` is ``bernoulli`` (Eq. 1) or ``l2`` (Eq. 6); ``auto`` takes ``l2`` for convolutional networks.
+    """
+
+    name = "vae"
+    randomised = True
+    spare = ("decoder",)
+
+    encoder_: nn.Module
+    decoder_: nn.Module
+
+    def __init__(
+        self,
+        *,
+        latent: int = 10,
+        architecture: str = "auto",
+        likelihood: str = "auto",
+        gamma: float = 1.0,
+        kappa: float = 0.0,
+        lipschitz: float = 1.0,
+        rate: float = 1e-3,
+        epochs: int = 20,
+        batch: int = 100,
+        seed: int = 0,
+    ) -> None:
+        self.latent = latent
+        self.architecture = architecture
+        self.likelihood = likelihood
+        self.gamma = gamma
+        self.kappa = kappa
+        self.lipschitz = lipschitz
+        self.rate = rate
+        self.epochs = epochs
+        self.batch = batch
+        self.seed = seed
+
+    def _check_params(self) -> None:
+        for parameter, known in (("architecture", AUTOENCODERS), ("likelihood", ("bernoulli", "l2"))):
+            if getattr(self, parameter) not in ("auto", *known):
+                raise unknown(parameter, getattr(self, parameter), ("auto", *known))
+        check_range("vae", "latent", self.latent, 1, 4096)
+        check_range("vae", "gamma", self.gamma, 0.0, 1e6, open_low=True)
+        check_range("vae", "kappa", self.kappa, 0.0, 1e6)
+        check_range("vae", "lipschitz", self.lipschitz, 0.0, 1e6, open_low=True)
+        check_range("vae", "rate", self.rate, 0.0, 1.0, open_low=True)
+        check_range("vae", "epochs", self.epochs, 1, 10_000)
+        check_range("vae", "batch", self.batch, 8, 65_536)
+
+    def _build(self, schema: Schema) -> None:
+        torch.manual_seed(derive_seed(self.seed, "vae", "weights"))
+        wide = schema.kind == "image" and min(schema.shape[1:]) >= _WIDE and not any(s % 16 for s in schema.shape[1:])
+        kind = self.architecture if self.architecture != "auto" else "conv" if wide else "mlp"
+        self._columns = BinaryColumns(schema.columns) if schema.kind == "table" else None
+        shape = schema.shape if self._columns is None else (self._columns.size,)
+        try:
+            encoder, decoder = AUTOENCODERS[kind](shape, self.latent)
+        except ValueError as error:
+            raise UsageError(
+                f"vae: architecture '{kind}' cannot take records of shape {schema.shape}: {error}."
+            ) from None
+        self._squared = self.likelihood == "l2" or (self.likelihood == "auto" and kind != "mlp")
+        self.encoder_ = channels_last(encoder if self._columns is None else nn.Sequential(self._columns, encoder))
+        self.decoder_ = channels_last(decoder)
+
+    def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
+        if start is not None:
+            self.load_state(start.state())
+        elif self._columns is not None:
+            self._columns.learn(data.x)
+        x = as_tensor(data.x)
+        parameters = [*self.encoder_.parameters(), *self.decoder_.parameters()]
+        optimiser = torch.optim.Adam(parameters, self.rate)
+
+        def epoch(number: int) -> dict[str, float]:
+            seed = derive_seed(self.seed, "vae", "epoch", number)
+            torch.manual_seed(seed)
+            batches = list(minibatches(len(x), self.batch, seed))
+            means: dict[str, float] = {}
+            for place, rows in enumerate(batches):
+                decay_rate(optimiser, (number + place / len(batches)) / self.epochs)
+                loss, terms = self._loss(x[rows])
+                take_step(optimiser, loss)
+                for name, value in terms.items():
+                    means[name] = means.get(name, 0.0) + value.item() / len(batches)
+            return means
+
+        train(self, self.epochs, epoch, {"vae": optimiser}, run, progress)
+
+    def _loss(self, x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Eq. 1 as a mean over records, or Eq. 6."""
+        target = x if self._columns is None else self._columns(x)
+        mean, variance = posterior(self.encoder_(x))
+        logits = self.decoder_(mean + variance.sqrt() * torch.randn_like(mean))
+        if self._squared:
+            reconstruction = (torch.sigmoid(logits) - target).flatten(1).norm(dim=1).mean()
+        else:
+            reconstruction = F.binary_cross_entropy_with_logits(logits, target, reduction="sum") / len(x)
+        kl = kl_to_prior(mean, variance).mean()
+        loss = reconstruction + self.gamma * kl
+        if self.kappa > 0:
+            loss = loss + self.kappa * lipschitz_excess(self.decoder_, mean, variance, self.lipschitz)
+        return loss, {"reconstruction": reconstruction, "kl": kl}
+
+    def posterior(self, x: FloatArray) -> tuple[Tensor, Tensor]:
+        """Mean and variance of q(z|x) for checked records, (N, d) each: what a filter trains on."""
+        return posterior(forward_in_batches(self.encoder_, as_tensor(x)))
+
+    def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
+        mean, variance = (part.numpy() for part in self.posterior(x))
+        return np.asarray(mean + np.sqrt(variance) * randomness.normal(mean.shape), dtype=np.float32)
+
+    def decode(self, payload: FloatArray) -> FloatArray:
+        """g_d(z): pixels in [0, 1]; for a table the likeliest record, with its original columns."""
+        if "decoder" in self.absent_:
+            raise DataError(
+                "this device has the autoencoder's encoder only: decoding takes checkpoint/decoder.safetensors."
+            )
+        logits = forward_in_batches(self.decoder_, as_tensor(payload))
+        return (torch.sigmoid(logits) if self._columns is None else self._columns.records(logits)).numpy()
+
+    def guarantee(self) -> Guarantee:
+        return empirical("The latent of a variational autoencoder, trained without any thought of privacy: no defence.")
+
+    def public_encoder(self) -> nn.Module:
+        return self.encoder_
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the encoder: a filter belongs to the latents that it makes."""
+        hasher = hashlib.sha256()
+        for name, tensor in sorted(self.encoder_.state_dict().items()):
+            hasher.update(name.encode())
+            hasher.update(tensor.detach().contiguous().numpy().tobytes())
+        return hasher.hexdigest()
+
+    def _modules(self) -> dict[str, nn.Module]:
+        return {"encoder": self.encoder_, "decoder": self.decoder_}

@@ -1,1 +1,0 @@
-"""The inside of ``filter``: its two shapes, the budget they keep, and the game that trains them."""

@@ -1,0 +1,91 @@
+"""An ordinary network cut in three: what the device computes first, what the cloud does, what the device reads."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import nn
+
+from sfumato.core.errors import UsageError, unknown
+from sfumato.core.schema import Schema
+from sfumato.mechanisms.phase import NETWORKS, SplitError, split
+from sfumato.nets.encoders import output_shape
+from sfumato.nets.training_loop import channels_last
+
+Model = str | nn.Module | Callable[[tuple[int, ...], int], nn.Module]
+"""A provided name, the user's own module, or a function of record shape and number of classes that makes one."""
+
+CUSTOM = "custom"
+_SMALLEST_SIDE = 8
+
+
+@dataclass(frozen=True)
+class Thirds:
+    """``head`` → ``middle`` → ``tail`` is the original network; ``features`` is one record's shape after the head."""
+
+    head: nn.Module
+    middle: nn.Module
+    tail: nn.Module
+    features: tuple[int, ...]
+
+
+def check_model(mechanism: str, model: Model, encrypt_to: str, decrypt_from: str) -> None:
+    """Raise ``UsageError`` for an unknown network or a split of which one side is missing."""
+    if (encrypt_to == "auto") != (decrypt_from == "auto"):
+        raise UsageError(f"{mechanism}: give encrypt_to and decrypt_from together.")
+    if isinstance(model, str):
+        if model not in ("auto", CUSTOM, *NETWORKS):
+            raise unknown(f"network of {mechanism}", model, ("auto", *NETWORKS))
+    elif encrypt_to == "auto":
+        raise UsageError(f"{mechanism}: name the modules of your network to split at with encrypt_to and decrypt_from.")
+
+
+def cut(mechanism: str, model: Model, encrypt_to: str, decrypt_from: str, schema: Schema) -> Thirds:
+    """The network for this schema's first utility label, cut at the named modules (the paper's for provided ones)."""
+    classes = len(next(iter(schema.utility.values())))
+    try:
+        if isinstance(model, nn.Module):
+            network = copy.deepcopy(model)
+        elif not isinstance(model, str):
+            network = model(schema.shape, classes)
+        elif model == CUSTOM:
+            raise UsageError("this run's network is your own: Phase.load(folder, model=…).")
+        else:
+            blueprint = NETWORKS[default_network(schema) if model == "auto" else model]
+            network = blueprint.build(schema.shape, classes)
+            if encrypt_to == "auto":
+                encrypt_to, decrypt_from = blueprint.encrypt_to, blueprint.decrypt_from
+        parts = split(network, encrypt_to, decrypt_from, schema.shape)
+        features = output_shape(parts.head, schema.shape)
+        scores = output_shape(nn.Sequential(parts.head, parts.middle, parts.tail), schema.shape)
+    except SplitError as error:
+        raise UsageError(f"{mechanism}: {error}") from None
+    except (RuntimeError, ValueError) as error:
+        raise UsageError(f"{mechanism}: the network cannot take records of shape {schema.shape} ({error}).") from None
+    if scores != (classes,):
+        raise UsageError(f"{mechanism}: the network gives {scores} for a record, the label has {classes} classes.")
+    return Thirds(parts.head, parts.middle, parts.tail, features)
+
+
+def default_network(schema: Schema) -> str:
+    """LeNet for pictures, log-mel pictures and signals, an MLP for tables and very small records."""
+    small = schema.kind == "table" or min(schema.shape[1:]) < _SMALLEST_SIDE
+    return "mlp" if small else "lenet"
+
+
+def generator(features: tuple[int, ...], channels: int) -> nn.Module:
+    """The added layer of the adversarial module (§4.1): a convolution of 3×3×K, or a linear layer for vectors."""
+    if len(features) == 1:
+        return nn.Linear(features[0], channels)
+    conv = nn.Conv1d if len(features) == 2 else nn.Conv2d
+    return channels_last(conv(features[0], channels, 3, padding=1))
+
+
+def widen(features: tuple[int, ...], channels: int) -> nn.Module:
+    """Back from K channels to as many as the network has at the cut, without a bias: the cloud's first layer."""
+    if len(features) == 1:
+        return nn.Linear(channels, features[0], bias=False)
+    conv = nn.Conv1d if len(features) == 2 else nn.Conv2d
+    return conv(channels, features[0], 1, bias=False)

@@ -1,0 +1,158 @@
+"""The two sides of split inference: the device that hides and reads, the cloud that works on what it cannot read."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
+from torch import nn
+
+from sfumato.core.dataset import FloatArray, IntArray
+from sfumato.core.errors import DataError, UsageError
+from sfumato.core.randomness import Randomness, Secure
+from sfumato.core.schema import Schema
+from sfumato.mechanisms.base import check_records
+from sfumato.mechanisms.phase.decoy_pool import Pool
+from sfumato.mechanisms.phase.keys import hide, turn
+from sfumato.nets.training_loop import as_tensor, forward_in_batches
+
+Arrange = Callable[[FloatArray], IntArray]
+"""Records (N, …) → (N, d) positions: who stands in each message."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """What travels: rotated features (N, d, …) and a random name that ties the answer to its key."""
+
+    features: FloatArray
+    name: str
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+
+class Key:
+    """The rotations (N, d, d) of one message. It stays on the device: it is not printed and cannot be pickled."""
+
+    __slots__ = ("message", "rotations", "single")
+
+    def __init__(self, message: str, rotations: FloatArray, *, single: bool) -> None:
+        self.message, self.rotations, self.single = message, rotations, single
+
+    def __repr__(self) -> str:
+        return f"Key(of message {self.message})"
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        raise UsageError("a key never leaves the device: it cannot be pickled or copied to another process.")
+
+
+def encode(encoder: nn.Module, x: FloatArray, randomness: Randomness) -> FloatArray:
+    """The feature of each record, computed in an order drawn anew.
+
+    The last bits of a feature depend on its place in the batch. In the records' own order they would tell which row
+    of a message was the record; in a secret one they tell nothing.
+    """
+    order = np.argsort(randomness.uniform((len(x),)))
+    features = forward_in_batches(encoder, as_tensor(x[order])).numpy()
+    return features[np.argsort(order)]
+
+
+class Device:
+    """The encryption module g and the decryption module, on the side that knows the key.
+
+    ``arrange`` says which records of a batch share a message; with a ``pool`` decoys come from there, and a single
+    record can be sent. ``answer`` is the shape of one row of the cloud's answer.
+    """
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        decoder: nn.Module,
+        schema: Schema,
+        d: int,
+        *,
+        answer: tuple[int, ...],
+        reflections: bool,
+        arrange: Arrange,
+        pool: Pool | None = None,
+    ) -> None:
+        self._encoder, self._decoder = encoder, decoder
+        self._schema, self.d, self._answer = schema, d, answer
+        self._reflections, self._arrange, self._pool = reflections, arrange, pool
+
+    def encrypt(self, x: npt.ArrayLike) -> tuple[Message, Key]:
+        """Eq. 3, x = exp(iθ)[a + bi], for R ∈ O(d): each record's feature and its decoys', turned by a fresh key.
+
+        ``x`` is a batch (N, *shape) or one record (*shape). Keys come from the operating system's secure source.
+        """
+        records = np.asarray(x, dtype=np.float32)
+        single = records.shape == self._schema.shape
+        records = records[None] if single else records
+        check_records(records, self._schema, "x")
+        everyone, rows = self._company(records)
+        randomness = Secure()
+        features = encode(self._encoder, everyone, randomness)
+        hidden, keys = hide(features, rows, randomness, reflections=self._reflections)
+        name = secrets.token_hex(16)
+        return Message(hidden, name), Key(name, keys, single=single)
+
+    def _company(self, records: FloatArray) -> tuple[FloatArray, IntArray]:
+        """All records that are needed, and who of them stands in each message, the record first."""
+        if self._pool is None:
+            return records, self._arrange(records)
+        decoys = self._pool.beside(records, self.d)
+        count = len(records)
+        places = count + np.arange(count * (self.d - 1)).reshape(count, -1)
+        rows = np.column_stack([np.arange(count), places])
+        return np.concatenate([records, decoys.reshape(-1, *records.shape[1:])]), rows
+
+    def decrypt(self, message: Message, key: Key) -> FloatArray:
+        """Class scores (N, classes), or (classes,) for a single record: Rᵀ takes the answer back, row 0 is read."""
+        _check_message(message)
+        if message.name != key.message:
+            raise UsageError("this key belongs to another message: decrypt each answer with the key of its question.")
+        count = len(key.rotations)
+        check_features(message.features, self.d, self._answer, "an answer of the cloud")
+        if len(message) != count:
+            raise DataError(f"the answer holds {len(message)} records and the key {count}.")
+        plain = np.ascontiguousarray(turn(message.features, key.rotations, back=True)[:, 0])
+        scores = forward_in_batches(self._decoder, as_tensor(plain)).numpy()
+        return scores[0] if key.single else scores
+
+
+class Cloud:
+    """The processing module Φ: takes a message, gives a message; it never sees a key."""
+
+    def __init__(self, network: nn.Module, d: int, shape: tuple[int, ...]) -> None:
+        self._network, self._d, self._shape = network, d, shape
+
+    def __call__(self, message: Message) -> Message:
+        _check_message(message)
+        check_features(message.features, self._d, self._shape, "a message to this cloud")
+        answer = forward_in_batches(self._network, as_tensor(np.asarray(message.features, dtype=np.float32)))
+        return Message(answer.numpy(), message.name)
+
+
+def _check_message(message: Message) -> None:
+    if not isinstance(message, Message):
+        raise UsageError(f"expected a Message, as device.encrypt makes it, and got {type(message).__name__}.")
+
+
+def check_features(features: FloatArray, d: int, shape: tuple[int, ...], what: str) -> None:
+    """Raise ``DataError`` unless these are finite numbers of d components of ``shape`` a record."""
+    if features.ndim < 3 or features.shape[1] != d:
+        raise DataError(
+            f"{what} has {d} components on axis 1, this one has shape {features.shape}: device and cloud must be "
+            "fitted with one d."
+        )
+    if features.shape[2:] != shape:
+        raise DataError(f"{what} has features of shape {shape}, this one of {features.shape[2:]}.")
+    if len(features) == 0:
+        raise DataError("the message holds no records.")
+    finite = np.isfinite(features).reshape(len(features), -1).all(axis=1)
+    if not finite.all():
+        raise DataError(f"record {int(np.argmin(finite))} of the message holds NaN or infinite values.")

@@ -1,0 +1,275 @@
+"""``phase``: a network whose cloud part works on rotated features (Xiang, Ma, Zhang, Zhang and Zhang).
+
+The device hides its feature in a secret rotation of a d-tuple, the cloud computes on it without the key, the device
+turns the answer back. d = 2 is the paper's complex-valued network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from sfumato.core.dataset import Dataset, FloatArray, IntArray
+from sfumato.core.errors import UsageError, check_range, unknown
+from sfumato.core.guarantee import Guarantee, empirical
+from sfumato.core.knowledge import Opened
+from sfumato.core.randomness import Randomness, Secure, Seeded, derive_seed
+from sfumato.core.schema import Schema
+from sfumato.mechanisms.base import check_records
+from sfumato.mechanisms.device_secret import SECRET_BYTES, check_secret_file, device_secret, secret_file
+from sfumato.mechanisms.phase import Each, NotEquivariant, to_phase
+from sfumato.mechanisms.phase.critic_game import Networks, PhaseGame, critic_network
+from sfumato.mechanisms.phase.cut import CUSTOM, Model, check_model, cut, generator, widen
+from sfumato.mechanisms.phase.decoy_pool import Pool
+from sfumato.mechanisms.phase.decoys import grouped_rows, neighbour_rows, random_tags, record_tags
+from sfumato.mechanisms.phase.device import Cloud, Device, encode
+from sfumato.mechanisms.phase.keys import hide, turn
+from sfumato.mechanisms.played import PlayedMechanism
+from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches
+from sfumato.nets.unet import map_decoder
+
+Variant = Literal["exchangeable", "published"]
+
+
+class Phase(PlayedMechanism):
+    """Rotated features.
+
+    ``exchangeable``: keys from O(d), reflections included, and the records of a batch as each other's decoys: which
+    of its d rows is the record stays at 1/d. ``published``: keys from SO(d) and a critic (Eqs. 8–9); nothing is
+    proven for it, and the audit reads it.
+
+    ``model`` is a provided network or your own, cut at the named modules ``encrypt_to`` (the last one on the device)
+    and ``decrypt_from`` (the first one back on the device). ``channels`` is K of the added generator (0: as many as
+    the network has there). ``lam`` below 1 adds ``ran``'s objective to the encryption module. ``keyed`` makes decoys
+    a secret function of the record; False draws them afresh, as published.
+    """
+
+    name = "phase"
+    knob = "d"
+    randomised = True
+    hides_result = True
+    spare = ("critic", "inverter")
+
+    encoder_: nn.Module
+    cloud_: nn.Module
+    decoder_: nn.Module
+    critic_: nn.Module | None
+    inverter_: nn.Module | None
+
+    def __init__(
+        self,
+        model: Model = "auto",
+        *,
+        encrypt_to: str = "auto",
+        decrypt_from: str = "auto",
+        d: int = 2,
+        variant: Variant = "exchangeable",
+        keyed: bool = True,
+        channels: int = 0,
+        k: int = 4,
+        critic: float = 1.0,
+        lam: float = 1.0,
+        rate: float = 3e-3,
+        epochs: int = 4,
+        batch: int = 128,
+        seed: int = 0,
+    ) -> None:
+        self.model = model
+        self.encrypt_to = encrypt_to
+        self.decrypt_from = decrypt_from
+        self.d = d
+        self.variant = variant
+        self.keyed = keyed
+        self.channels = channels
+        self.k = k
+        self.critic = critic
+        self.lam = lam
+        self.rate = rate
+        self.epochs = epochs
+        self.batch = batch
+        self.seed = seed
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_model("phase", self.model, self.encrypt_to, self.decrypt_from)
+        if self.variant not in get_args(Variant):
+            raise unknown("variant of phase", self.variant, get_args(Variant))
+        check_range("phase", "d", self.d, 2, 16)
+        check_range("phase", "channels", self.channels, 0, 4096)
+        check_range("phase", "k", self.k, 2, 64)
+        check_range("phase", "critic", self.critic, 0.0, 1000.0)
+        check_range("phase", "lam", self.lam, 0.0, 1.0)
+        check_range("phase", "rate", self.rate, 0.0, 1.0, open_low=True)
+        if self.batch < 2 * self.d:
+            raise UsageError(f"phase: a batch of {self.batch} holds less than two groups of d = {self.d}: raise batch.")
+
+    def _build(self, schema: Schema) -> None:
+        torch.manual_seed(derive_seed(self.seed, "phase", "weights"))
+        self.fewest = self.d
+        thirds = cut("phase", self.model, self.encrypt_to, self.decrypt_from, schema)
+        channels = self.channels or thirds.features[0]
+        try:
+            middle = to_phase(thirds.middle, channels=thirds.features[0])
+        except NotEquivariant as error:
+            raise UsageError(f"phase: the cloud's part of the network cannot be converted. {error}") from None
+        narrow = channels != thirds.features[0]
+        self.encoder_ = channels_last(nn.Sequential(thirds.head, generator(thirds.features, channels)))
+        self.cloud_ = channels_last(
+            nn.Sequential(Each(widen(thirds.features, channels)), middle) if narrow else nn.Sequential(middle)
+        )
+        self.decoder_ = channels_last(thirds.tail)
+        row = self.row_shape_ = (channels, *thirds.features[1:])  # one row of a message
+        fights = self.variant == "published" and self.critic > 0.0
+        self.critic_ = critic_network(row) if fights else None
+        self.inverter_ = channels_last(map_decoder(row, schema.shape, 32)) if self.lam < 1.0 else None
+        self._secret = b""
+
+    def _game(self) -> PhaseGame:
+        networks = Networks(self.encoder_, self.cloud_, self.decoder_, self.critic_, self.inverter_)
+        return PhaseGame(networks, d=self.d, k=self.k, critic=self.critic, lam=self.lam, rate=self.rate)
+
+    def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
+        return self._open(x, randomness).payload
+
+    def _open(self, x: FloatArray, randomness: Randomness, secret: bytes = b"") -> Opened:
+        """Who stands with whom, the features, the keys: everything that makes a release."""
+        rows = self._rows(x, randomness, secret)
+        features = encode(self.encoder_, x, randomness)
+        payload, keys = hide(features, rows, randomness, reflections=self.variant == "exchangeable")
+        return Opened(payload, keys, rows)
+
+    def _rows(self, x: FloatArray, randomness: Randomness, secret: bytes = b"") -> IntArray:
+        if not self.keyed:
+            tags = random_tags(x, randomness)
+        elif secret:
+            tags = record_tags(x, secret)
+        elif isinstance(randomness, Secure):
+            tags = record_tags(x, self._own_secret())
+        else:
+            tags = record_tags(x, randomness.uniform((SECRET_BYTES // 8,)).tobytes())
+        return (grouped_rows if self.variant == "exchangeable" else neighbour_rows)(tags, self.d)
+
+    def _own_secret(self) -> bytes:
+        """The device's secret: never part of the run folder."""
+        if not self._secret:
+            self._secret = device_secret()
+        return self._secret
+
+    def opened(self, data: Dataset, *, seed: int) -> Opened:
+        self._check_fitted()
+        check_records(data.x, self.schema_, data.name)
+        return self._open(data.x, Seeded(seed))
+
+    def repeated(self, data: Dataset, times: int, *, seed: int) -> tuple[FloatArray, ...]:
+        """Fresh keys each time; the decoys of the same device stay, if they are ``keyed``."""
+        self._check_fitted()
+        check_records(data.x, self.schema_, data.name)
+        secret = Seeded(seed).uniform((SECRET_BYTES // 8,)).tobytes()
+        draws = (Seeded(derive_seed(seed, number)) for number in range(times))
+        return tuple(self._open(data.x, draw, secret).payload for draw in draws)
+
+    def answer(self, data: Dataset, *, seed: int | None = None) -> FloatArray:
+        """The round trip: encrypted, processed by the cloud's network, turned back with the key."""
+        self._check_fitted()
+        check_records(data.x, self.schema_, data.name)
+        return self.read(self._open(data.x, Secure() if seed is None else Seeded(seed)))
+
+    def read(self, sent: Opened, keys: FloatArray | None = None) -> FloatArray:
+        answers = forward_in_batches(self.cloud_, as_tensor(sent.payload)).numpy()
+        plain = turn(answers, sent.key if keys is None else keys, back=True)[:, 0]
+        return forward_in_batches(self.decoder_, as_tensor(np.ascontiguousarray(plain))).numpy()
+
+    def device(self, *, secret: str | Path | None = None, pool: npt.ArrayLike | None = None) -> Device:
+        """The device half. ``secret`` is the file of the device's secret (made on first use).
+
+        ``pool`` holds records for decoys, needed to send single records; which of them were used is kept beside the
+        secret, because a decoy must not serve two records. Company from a pool always stays, whatever ``keyed`` says.
+        """
+        self._check_fitted()
+        file = None if secret is None else Path(secret)
+        own = secret_file(file) if file is not None else self._own_secret()
+        decoys = None
+        if pool is not None:
+            records = np.asarray(pool, dtype=np.float32)
+            check_records(records, self.schema_, "pool")
+            decoys = Pool(records, own, None if file is None else file.with_name(file.name + ".used.json"))
+        with torch.inference_mode():
+            answer = self.cloud_(torch.zeros(1, self.d, *self.row_shape_))
+        return Device(
+            self.encoder_,
+            self.decoder_,
+            self.schema_,
+            self.d,
+            answer=tuple(answer.shape[2:]),
+            reflections=self.variant == "exchangeable",
+            arrange=lambda x: self._rows(x, Secure(), own),
+            pool=decoys,
+        )
+
+    def cloud(self) -> Cloud:
+        """The cloud half."""
+        self._check_fitted()
+        return Cloud(self.cloud_, self.d, self.row_shape_)
+
+    def check_writing(self) -> None:
+        if self.keyed:
+            check_secret_file(
+                "a second release of these records would have other decoys, and the two together give every record "
+                "away."
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_secret": b""}  # a copy in another process is another device
+
+    def public_encoder(self) -> nn.Module:
+        return self.encoder_
+
+    def public_cloud(self) -> nn.Module:
+        return self.cloud_
+
+    def _modules(self) -> dict[str, nn.Module]:
+        modules = {"encoder": self.encoder_, "cloud": self.cloud_, "decoder": self.decoder_}
+        fighters = {"critic": self.critic_, "inverter": self.inverter_}
+        return modules | {name: module for name, module in fighters.items() if module is not None}
+
+    def stored_params(self) -> dict[str, Any]:
+        own = not isinstance(self.model, str)
+        return {**super().stored_params(), **({"model": CUSTOM} if own else {})}
+
+    def guarantee(self) -> Guarantee:
+        if self.variant == "published":
+            return empirical(
+                "The feature is turned by a secret rotation and was trained against one critic, as published. Nothing "
+                "is proven: a rotation keeps orientation, which tells the record from its decoys."
+            )
+        return Guarantee(
+            kind="anonymity",
+            statement=(
+                f"Which of the {self.d} rows of a message is the record cannot be told better than by guessing, by "
+                "any attacker of any strength: keys are Haar on O(d), so the message shows the set of rows and no "
+                f"order. It does not hide the set: whoever may name {self.d} candidates names the record. Sent again "
+                "in other company, even in a batch that has grown by one, the record is found."
+            ),
+            anonymity=1.0 / self.d,
+            conditions=self._conditions(),
+        )
+
+    def _conditions(self) -> tuple[str, ...]:
+        again = (
+            "a record that is sent again is sent by the same device (the same secret) in exactly the same batch, or "
+            "with decoys from the same pool"
+            if self.keyed
+            else "no record is ever sent twice: decoys are drawn afresh, and two messages of one record meet in it"
+        )
+        return (
+            "before the release the attacker could not tell the records of a group apart either, and they differ",
+            "nothing that travels beside the message, such as a label or an answer, tells its rows apart",
+            again,
+            "keys and the device's secret stay on the device",
+        )

@@ -1,0 +1,1 @@
+"""``ran``: the reconstructive adversarial network."""

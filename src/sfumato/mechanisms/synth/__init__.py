@@ -1,0 +1,1 @@
+"""``synth``: differentially private synthetic data sets."""

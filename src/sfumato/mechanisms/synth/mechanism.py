@@ -1,0 +1,333 @@
+"""`synth`: a synthetic data set with (ε, δ)-differential privacy for every record that it was learnt from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import torch
+
+from sfumato.core.dataset import Dataset, FloatArray, IntArray
+from sfumato.core.errors import DataError, RuleBroken, UsageError, check_range, unknown
+from sfumato.core.guarantee import Guarantee
+from sfumato.core.randomness import Randomness, Seeded, fresh_seed
+from sfumato.core.release import Release
+from sfumato.core.run_folder import RunFolder, read_json, write_json
+from sfumato.core.schema import Schema
+from sfumato.mechanisms.base import Mechanism, Progress
+from sfumato.mechanisms.synth.smooth_warps import BEND
+from sfumato.privacy.ledger import RELATION, Ledger, calibrated, check_target, pld_epsilon
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from sfumato.mechanisms.synth.methods.method import Method
+    from sfumato.privacy.ledger import Plan
+
+BUDGET = "budget.json"
+ANSWERS = "answers"
+LABELS = ("data", "noisy", "public", "none")
+MOST_CLASSES = 256
+_HOME = {
+    "mixture": ("mixture", "Mixture"),
+    "tree": ("tree", "Tree"),
+    "embedding": ("embedding", "Embedding"),
+    "dpsgd-gan": ("dpsgd_gan", "DPSGDGan"),
+    "frozen-front": ("noise_layer", "FrozenFront"),
+    "noise-layer": ("noise_layer", "NoiseLayer"),
+}
+_DEFAULT = {"image": "mixture", "audio": "mixture", "table": "tree", "signal": "mixture"}
+
+
+def method_class(name: str) -> type[Method]:
+    """The class of a method of `synth`."""
+    if name not in _HOME:
+        raise unknown("method of synth", name, ("auto", *_HOME))
+    module, attribute = _HOME[name]
+    cls: type[Method] = getattr(import_module(f"sfumato.mechanisms.synth.methods.{module}"), attribute)
+    return cls
+
+
+class Synth(Mechanism):
+    """Learns a model of the owner's records from noisy answers, and releases samples of the model.
+
+    method   ``auto`` (mixture for pictures, tree for tables), ``mixture``, ``tree``, ``embedding``, ``dpsgd-gan``,
+             ``frozen-front`` or ``noise-layer`` (the paper's; its ε is not proven)
+    epsilon, delta   the target for the whole run; the noise is the least that keeps it
+    labels   ``data``: (x, y) is one record; ``noisy``: Theorem 3; ``public``: y is known anyway; ``none``: no labels
+    steps    of training; 0 means the method's own
+    bend     how far ``mixture`` bends drawn pictures, in sides: bends teach networks, 0 is for the eye and for linear
+             models. It is no part of what was learnt: ``Synth.load(run, bend=0.0)`` draws straight ones of the same run
+
+    The budget is spent by ``fit``, once; ``release`` and ``sample`` are free. The noise comes from the operating
+    system, so two fits with one seed differ: the seed is of initial weights only.
+    """
+
+    name = "synth"
+    randomised = True
+    synthetic = True
+    knob = "epsilon"
+
+    def __init__(
+        self,
+        *,
+        method: str = "auto",
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        labels: str = "data",
+        steps: int = 0,
+        bend: float = BEND,
+        seed: int = 0,
+    ) -> None:
+        self.method = method
+        self.epsilon = epsilon
+        self.delta = delta
+        self.labels = labels
+        self.steps = steps
+        self.bend = bend
+        self.seed = seed
+
+    @property
+    def needs_labels(self) -> bool:
+        return self.labels != "none"
+
+    def _check_params(self) -> None:
+        check_target(self.epsilon, self.delta)
+        if self.labels not in LABELS:
+            raise unknown("way with labels", self.labels, LABELS)
+        if self.steps < 0:
+            raise UsageError(f"synth: steps must not be negative, got {self.steps}.")
+        check_range("synth", "bend", self.bend, 0.0, 0.5)
+        if self.method != "auto":
+            able = method_class(self.method).labels
+            if self.labels not in able:
+                raise UsageError(f"synth: {self.method} handles labels={' or '.join(able)}, got {self.labels}.")
+
+    def _build(self, schema: Schema) -> None:
+        from sfumato.mechanisms.synth.methods.method import Task
+
+        cls = method_class(_DEFAULT[schema.kind] if self.method == "auto" else self.method)
+        if schema.kind not in cls.kinds:
+            raise UsageError(f"synth: {cls.name} makes {' or '.join(cls.kinds)} records, these are {schema.kind}s.")
+        if self.labels not in cls.labels:
+            raise UsageError(f"synth: {cls.name} handles labels={' or '.join(cls.labels)}, got {self.labels}.")
+        self.sizes_ = tuple(len(names) for names in schema.utility.values()) if self.needs_labels else ()
+        classes = math.prod(self.sizes_)
+        if classes > MOST_CLASSES:
+            raise UsageError(
+                f"synth: the utility labels make {classes} joint classes, at most {MOST_CLASSES} are possible."
+            )
+        self.method_ = cls(
+            Task(schema, classes, self.epsilon, self.delta, self.labels, self.steps, self.seed, self.bend)
+        )
+
+    def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
+        from sfumato.privacy.query_counter import QueryCounter, Records
+
+        if start is not None:
+            raise UsageError("synth cannot start from another run: its records would be paid for twice.")
+        codes = self._codes(data)
+        plan = self._checked_plan(data, codes)
+        self.ledger_ = Ledger(plan, self.epsilon, self.delta)
+        kept = self._begin(run)
+        records = Records(torch.from_numpy(np.array(data.x)), torch.from_numpy(codes))
+        counter = QueryCounter(records, self.ledger_, kept=kept)
+        self.method_.learn(counter, progress)
+        if not self.ledger_.complete:
+            raise RuleBroken(f"{self.method_.name} asked less than it planned: {self.ledger_.asked}.")
+        self.spent_ = self.ledger_.to_json()
+
+    def _codes(self, data: Dataset) -> IntArray:
+        """The joint class of each record; 0 without labels."""
+        if not self.sizes_:
+            return np.zeros(len(data), dtype=np.int64)
+        labels = tuple(data.utility[name] for name in data.schema.utility)
+        return np.ravel_multi_index(labels, self.sizes_).astype(np.int64)
+
+    def _checked_plan(self, data: Dataset, codes: IntArray) -> Plan:
+        """The calibrated plan, after everything that can be refused has been: nothing is spent before."""
+        from sfumato.mechanisms.synth.methods.method import public_number
+
+        if self.delta >= 1.0 / len(data):
+            raise UsageError(
+                f"synth: delta {self.delta:g} is not below 1/{len(data)}, the share of one record in {data.name}: "
+                "such a promise allows to publish a record outright. Lower delta."
+            )
+        check_domain(data)
+        plan = calibrated(self.method_.plan(public_number(len(data))), self.epsilon, self.delta)
+        least = self.method_.least(plan)
+        counts = np.bincount(codes, minlength=math.prod(self.sizes_))
+        if counts.min() < least:
+            code = int(counts.argmin())
+            raise DataError(
+                f"{data.name}: class {self._class_text(code)} has {counts[code]} records and the noise at "
+                f"ε = {self.epsilon:g} hides up to {math.ceil(least)}: raise epsilon, merge classes or use labels=none."
+            )
+        return plan
+
+    def _class_text(self, code: int) -> str:
+        if not self.sizes_:
+            return "'all'"
+        places = np.unravel_index(code, self.sizes_)
+        named = zip(self.schema_.utility.items(), places, strict=True)
+        return ", ".join(f"{label} = {names[int(place)]}" for (label, names), place in named)
+
+    def _begin(self, run: RunFolder | None) -> Path | None:
+        """The ledger goes to disk before the first question; an interrupted run must not ask again."""
+        if run is None:
+            return None
+        kept = run.path / ANSWERS
+        if (run.path / BUDGET).exists():
+            begun = Ledger.from_json(read_json(run.path / BUDGET))
+            if begun.plan != self.ledger_.plan:
+                raise DataError(f"{run.path} was begun with another plan: fit into another --out; both runs count.")
+            if not self.method_.resumable:
+                raise DataError(
+                    f"{run.path} was interrupted while it spent its budget, and {self.method_.name} keeps no answers "
+                    "to go on from. Fit into another --out; the privacy loss of both runs adds up."
+                )
+        else:
+            run.write_json(BUDGET, self.ledger_.to_json())
+        kept.mkdir(exist_ok=True)
+        return kept
+
+    def sample(self, rows: int, *, given: Mapping[str, str] | None = None, seed: int | None = None) -> Dataset:
+        """So many synthetic records with their labels; ``given`` fixes a class: {"digit": "3"}."""
+        self._check_fitted()
+        if rows < 1:
+            raise UsageError(f"synth: rows must be at least 1, got {rows}.")
+        generator = torch.Generator().manual_seed(fresh_seed() if seed is None else seed)
+        x, y = self._draw(rows, generator, given or {})
+        utility = self._labels(y)
+        schema = self.schema_ if utility else replace(self.schema_, utility={})
+        return Dataset(x, schema, utility, name="synthetic")
+
+    def _draw(self, rows: int, generator: torch.Generator, given: Mapping[str, str]) -> tuple[FloatArray, IntArray]:
+        wanted = self._wanted(given)
+        pieces = []
+        if wanted is None or len(wanted) == 1:
+            pieces.append(self.method_.sample(rows, generator, None if wanted is None else wanted[0]))
+        else:  # several joint classes carry the wanted label: draw from all, keep those
+            while sum(len(y) for _, y in pieces) < rows:
+                x, y = self.method_.sample(max(256, rows), generator)
+                keep = torch.isin(y, torch.tensor(wanted))
+                pieces.append((x[keep], y[keep]))
+                if len(pieces) > 1000:
+                    raise DataError(f"the model makes no records with {dict(given)}.")
+        x, y = (torch.cat([piece[side] for piece in pieces])[:rows] for side in (0, 1))
+        return np.ascontiguousarray(x.numpy(), dtype=np.float32), y.numpy().astype(np.int64)
+
+    def _wanted(self, given: Mapping[str, str]) -> list[int] | None:
+        """The joint classes in which the given labels have their values; None for all."""
+        if not given:
+            return None
+        if not self.sizes_:
+            raise UsageError("synth: this run has no labels, so no class can be asked for.")
+        places = np.indices(self.sizes_).reshape(len(self.sizes_), -1)
+        fits = np.ones(places.shape[1], dtype=bool)
+        for label, value in given.items():
+            if label not in self.schema_.utility:
+                raise unknown("label of this run", label, self.schema_.utility)
+            names = self.schema_.utility[label]
+            if value not in names:
+                raise unknown(f"class of '{label}'", value, names)
+            fits &= places[list(self.schema_.utility).index(label)] == names.index(value)
+        return [int(code) for code in np.flatnonzero(fits)]
+
+    def _labels(self, codes: IntArray) -> dict[str, IntArray]:
+        if not self.sizes_:
+            return {}
+        places = np.unravel_index(codes, self.sizes_)
+        return {name: place.astype(np.int64) for name, place in zip(self.schema_.utility, places, strict=True)}
+
+    def release(self, data: Dataset, *, seed: int | None = None) -> Release:
+        """As many synthetic records as ``data`` has; nothing else of ``data`` is used."""
+        self._check_fitted()
+        drawn = self.sample(len(data), seed=seed)
+        return Release(self.name, drawn.x, self.guarantee(), drawn.utility)
+
+    def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
+        seed = int(randomness.uniform((1,))[0] * 2**52) if isinstance(randomness, Seeded) else None
+        return self.sample(len(x), seed=seed).x
+
+    def gives_records(self) -> bool:
+        return True
+
+    def guarantee(self) -> Guarantee:
+        self._check_fitted()
+        doubt = self.method_.doubt
+        spent = self.spent_["spent"]
+        conditions = (
+            "The promise is for each record of the data that the run was fitted on, once; another run on the same "
+            "records adds its own loss.",
+            "Ranges, categories, class names, the shape of a record and the number of records rounded up to a power of "
+            "two are taken as public.",
+            "fit refuses on exact checks (fewer than 1/delta records, no class that drowns in the noise, no constant "
+            "column): its refusals are for the owner only, and a release tells that the checks passed.",
+            *(_LABELS_SAY[self.labels],),
+            *self.method_.about(),
+        )
+        if doubt is not None:
+            return Guarantee("as-published", doubt, epsilon=spent["epsilon"], delta=self.delta, conditions=conditions)
+        return Guarantee(
+            "dp",
+            f"({spent['epsilon']:.4g}, {self.delta:g})-differential privacy for {RELATION}, "
+            f"by Gaussian noise on {sum(event['count'] for event in self.spent_['events'])} planned sums.",
+            epsilon=spent["epsilon"],
+            delta=self.delta,
+            relation=RELATION,
+            event={"composed": self.spent_["events"], "accountant": "dp_accounting PLD"},
+            conditions=conditions,
+        )
+
+    def _modules(self) -> dict[str, nn.Module]:
+        return self.method_.modules()
+
+    def save(self, folder: Path) -> None:
+        super().save(folder)
+        write_json(folder / BUDGET, self.spent_)
+
+    @classmethod
+    def load(cls, folder: Path, **overrides: Any) -> Self:
+        mechanism = super().load(folder, **overrides)
+        mechanism.spent_ = read_json(folder / BUDGET)
+        mechanism.ledger_ = Ledger.from_json(mechanism.spent_)
+        if not mechanism.ledger_.complete:
+            raise DataError(f"{folder / BUDGET} says that the run is not complete: fit it anew.")
+        found = pld_epsilon(mechanism.ledger_.plan, mechanism.delta)
+        if abs(found - mechanism.spent_["spent"]["epsilon"]) > 1e-3:
+            raise DataError(f"{folder / BUDGET}: its events compose to ε = {found:.4f}, which is not what it says.")
+        return mechanism
+
+
+_LABELS_SAY = {
+    "data": "A record is (x, y): its labels are protected with it.",
+    "noisy": "Labels pass through randomised response of their own; both losses are added (Theorem 3).",
+    "public": "Labels are taken as public: the promise is for x alone.",
+    "none": "No labels were used.",
+}
+
+
+def check_domain(data: Dataset) -> None:
+    """Raise ``DataError`` unless ranges and categories were declared, and every column has something to say."""
+    schema = data.schema
+    if schema.kind in ("table", "signal") and not schema.declared:
+        raise DataError(
+            f"{data.name}: its ranges and categories were read from the records, which would leak them. Declare them: "
+            "sfumato data domain FILE > domain.toml, correct it from what is publicly known, delete its line "
+            "draft = true, and give it with --domain domain.toml."
+        )
+    place = 0
+    for column in schema.columns:
+        values = data.x[:, place : place + column.width]
+        place += column.width
+        missing = values[:, -1] == 1.0 if column.nullable else np.zeros(len(values), dtype=bool)
+        if missing.all():
+            raise DataError(f"{data.name}: every value of column '{column.name}' is missing: leave it out (--x).")
+        if (values[~missing] == values[~missing][0]).all():
+            raise DataError(f"{data.name}: column '{column.name}' is constant: leave it out (--x).")

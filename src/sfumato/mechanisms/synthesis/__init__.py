@@ -1,1 +1,0 @@
-"""How `synth` learns a data set from noisy answers: one file a method."""

@@ -1,0 +1,129 @@
+"""A decoder stronger than the mirror: every number of the payload reaches every pixel, then residual blocks refine."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+Shape = tuple[int, ...]
+
+
+class Residual(nn.Module):
+    """x + f(x), f two normalised convolutions (or linear layers for tables): same shape in and out."""
+
+    def __init__(self, dims: int, width: int) -> None:
+        super().__init__()
+        norm = nn.BatchNorm2d if dims == 2 else nn.BatchNorm1d
+
+        def layer() -> list[nn.Module]:
+            mix: nn.Module
+            if dims == 0:
+                mix = nn.Linear(width, width, bias=False)
+            else:
+                mix = (nn.Conv1d if dims == 1 else nn.Conv2d)(width, width, 3, padding=1, bias=False)
+            return [norm(width), nn.ReLU(), mix]
+
+        self.body = nn.Sequential(*layer(), *layer())
+
+    def forward(self, x: Tensor) -> Tensor:  # (B, C, …) → (B, C, …)
+        return x + self.body(x)  # type: ignore[no-any-return]
+
+
+class _Cleaner(nn.Module):
+    """For a payload shaped like the record: the payload plus a correction, which is zero before training."""
+
+    def __init__(self, record: Shape, width: int) -> None:
+        super().__init__()
+        dims = len(record) - 1
+        conv = nn.Conv1d if dims == 1 else nn.Conv2d
+        few = width // 2
+        half = tuple((side + 1) // 2 for side in record[1:])
+        self.gain = nn.Parameter(torch.tensor(1.0))
+        self.fine = nn.Sequential(conv(record[0], few, 3, padding=1), nn.ReLU())
+        self.middle = nn.Sequential(conv(few, few, 3, stride=2, padding=1), Residual(dims, few))
+        self.coarse = nn.Sequential(
+            conv(few, width, 3, stride=2, padding=1),
+            Residual(dims, width),
+            Residual(dims, width),
+            conv(width, few, 1),
+            nn.Upsample(size=half, mode="nearest"),
+        )
+        self.up = nn.Upsample(size=record[1:], mode="nearest")
+        self.out = conv(few, record[0], 3, padding=1)
+        nn.init.zeros_(self.out.weight)
+        assert self.out.bias is not None
+        nn.init.zeros_(self.out.bias)
+
+    def forward(self, x: Tensor) -> Tensor:  # (B, C, …) → (B, C, …)
+        fine = self.fine(x)  # (B, W/2, …)
+        middle = self.middle(fine)  # half the size
+        middle = middle + self.coarse(middle)  # a quarter, and back
+        clean: Tensor = self.gain * x + self.out(fine + self.up(middle))
+        return clean if self.training else clean.clamp(0.0, 1.0)
+
+
+class _TableCleaner(nn.Module):
+    """The same for a table's row."""
+
+    def __init__(self, size: int, hidden: int) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.tensor(1.0))
+        self.body = nn.Sequential(nn.Linear(size, hidden), Residual(0, hidden))
+        self.out = nn.Linear(hidden, size)
+        nn.init.zeros_(self.out.weight)
+        nn.init.zeros_(self.out.bias)
+
+    def forward(self, x: Tensor) -> Tensor:  # (B, D) → (B, D)
+        clean: Tensor = self.gain * x + self.out(self.body(x))
+        return clean if self.training else clean.clamp(0.0, 1.0)
+
+
+def residual_decoder(payload: Shape, record: Shape, width: int = 32) -> nn.Module:
+    """payload → record in [0, 1], for any two shapes; what suits the payload best."""
+    from sfumato.nets.unet import is_wide_map, map_decoder
+
+    if payload == record:
+        return _TableCleaner(record[0], 8 * width) if len(record) == 1 else _Cleaner(record, width)
+    if is_wide_map(payload, record):
+        return map_decoder(payload, record, width)
+    return flat_decoder(payload, record, width)
+
+
+def flat_decoder(payload: Shape, record: Shape, width: int) -> nn.Module:
+    """Every number of the payload reaches every number of the record.
+
+    Two doublings end at the record's size; the last one is a transposed convolution, because blocks at full
+    resolution cost six times as much and lowered the error on plain LeNet features by less than a fifth.
+    """
+    size = torch.Size(payload).numel()
+    if len(record) == 1:
+        hidden = 8 * width
+        return nn.Sequential(
+            nn.Flatten(),
+            nn.BatchNorm1d(size),
+            nn.Linear(size, hidden),
+            Residual(0, hidden),
+            Residual(0, hidden),
+            nn.Linear(hidden, record[0]),
+            nn.Sigmoid(),
+        )
+    dims = len(record) - 1
+    conv, norm = (nn.Conv1d, nn.BatchNorm1d) if dims == 1 else (nn.Conv2d, nn.BatchNorm2d)
+    half = tuple((side + 1) // 2 for side in record[1:])
+    quarter = tuple((side + 1) // 2 for side in half)
+    return nn.Sequential(
+        nn.Flatten(),
+        nn.BatchNorm1d(size),
+        nn.Linear(size, width * torch.Size(quarter).numel()),
+        nn.Unflatten(1, (width, *quarter)),  # (B, W, h/4, w/4)
+        Residual(dims, width),
+        Residual(dims, width),
+        nn.Upsample(size=half, mode="nearest"),
+        conv(width, width // 2, 3, padding=1),  # (B, W/2, h/2, w/2)
+        Residual(dims, width // 2),
+        norm(width // 2),
+        nn.ReLU(),
+        nn.Upsample(size=record[1:], mode="nearest"),
+        conv(width // 2, record[0], 5, padding=2),  # (B, C, h, w)
+        nn.Sigmoid(),
+    )

@@ -1,0 +1,36 @@
+"""Values as Flower's records, in the few shapes that cross between parties and server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from flwr.app import Array, ArrayRecord, ConfigRecord, MetricRecord, RecordDict
+
+from sfumato.mechanisms.ars.published_encoder import Published
+from sfumato.parties.wire_precision import halved
+
+
+def config(values: Mapping[str, Any]) -> ConfigRecord:
+    """Texts and whole numbers by name."""
+    return ConfigRecord(dict(values))
+
+
+def metrics(values: Mapping[str, float]) -> MetricRecord:
+    """Figures by name."""
+    return MetricRecord(dict(values))
+
+
+def arrays(values: Mapping[str, npt.NDArray[Any]]) -> ArrayRecord:
+    """Arrays by name."""
+    return ArrayRecord({name: Array(np.ascontiguousarray(value)) for name, value in values.items()})
+
+
+def encoder_records(encoder: Published, *, half: bool) -> RecordDict:
+    """A published encoder: weights (``half``: in 16 bits, which they fit), how it is used, and the digest of it all."""
+    about = {"params": json.dumps(dict(encoder.params)), "schema": json.dumps(dict(encoder.schema))}
+    tensors = {name: halved(np.asarray(values)) if half else values for name, values in encoder.tensors.items()}
+    return RecordDict({"encoder": arrays(tensors), "about": config({**about, "digest": encoder.digest})})

@@ -1,0 +1,257 @@
+"""``sfumato share split``: a data set cut into one folder a party, to try things out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.dataset import IntArray
+from sfumato.core.errors import DataError, UsageError
+from sfumato.core.randomness import derive_seed
+from sfumato.core.run_folder import write_json
+from sfumato.core.schema import Schema
+from sfumato.data.column_roles import Names, Roles, of_schema
+from sfumato.data.domain import DomainName
+from sfumato.data.encoding.records import ids_of
+from sfumato.data.labels import encode_labels
+from sfumato.data.loading import schema_of
+from sfumato.data.readers.locate import LocatedSource, open_data
+from sfumato.data.readers.source import Source
+from sfumato.workflow.releasing import writable
+
+ROWS = 4096
+HELD_OUT = 0.2
+"""Share of the records that is held out where the set has no test part of its own."""
+MOST_PARTIES = 1000
+ALIGNED = "record"
+"""The column that names a record in every party's file of a vertical cut."""
+
+
+def split_parties(
+    source: str,
+    out: Path,
+    *,
+    parties: int,
+    vertical: bool = False,
+    x: Names = None,
+    utility: Names = None,
+    private: Names = None,
+    id: str | None = None,
+    domain: DomainName = None,
+    limit: int | None = None,
+    each: int | None = None,
+    seed: int = 0,
+    repeatable: bool = False,
+) -> list[Path]:
+    """Cut ``source`` into ``out/party-0`` … with train.parquet, test.parquet, schema.json and party.toml each.
+
+    No subject is in two parties or in two parts. The parties get equal numbers of records, ``each`` of them to share
+    if given; ``limit`` is the number of records in all. ``vertical`` gives every party all records and its own
+    columns, and the labels to the first. The folder appears when it is complete. ``repeatable`` is for experiments: the
+    parties' noise follows from ``seed``, and they take part in federated averaging.
+    """
+    if not 2 <= parties <= MOST_PARTIES:
+        raise UsageError(f"parties must be 2 to {MOST_PARTIES:,}, got {parties:,}.")
+    opened = open_data(source)
+    schema = schema_of(opened, x=x, utility=utility, private=private, id=id, domain=domain)
+    if not schema.utility:
+        raise DataError(f"{opened.name} has no utility label, and so nothing to learn: name one with --utility.")
+    parts = _parts(opened, schema, limit, seed)
+    with writable(out) as part:
+        if vertical:
+            _cut_columns(opened, schema, parts, part, parties, each)
+        else:
+            _cut_rows(opened, schema, parts, part, parties, each, seed)
+        for number in range(parties):
+            choices = _choices(number, opened, derive_seed(seed, "party", number) if repeatable else None)
+            (part / f"party-{number}" / "party.toml").write_text(choices)
+    return [out / f"party-{number}" for number in range(parties)]
+
+
+Places = list[tuple[Source, Roles, npt.NDArray[np.intp]]]
+"""For each source its roles and which rows of it are meant."""
+
+
+def _parts(opened: LocatedSource, schema: Schema, limit: int | None, seed: int) -> dict[str, Places]:
+    """The rows to share and to hold out: the set's own parts, or a cut by subject."""
+    found: dict[str, Places] = {}
+    sources = {name: (one, of_schema(one, schema, opened.entry)) for name, one in opened.parts.items()}
+    total = {name: _subjects(one, roles) for name, (one, roles) in sources.items()}
+    if set(sources) == {"train", "test"} and not set(total["train"].tolist()) & set(total["test"].tolist()):
+        everything = sum(len(ids) for ids in total.values())
+        for name, (one, roles) in sources.items():
+            most = None if limit is None else max(1, round(limit * len(total[name]) / everything))
+            rows = _drawn(_codes(one, roles, schema), total[name], most, derive_seed(seed, "limit", name))
+            found[name] = [(one, roles, rows)]
+        return found
+    if len(sources) != 1:
+        raise DataError(f"{opened.name}: subjects are in both parts: give one file, it is cut by subject.")
+    ((name, (one, roles)),) = sources.items()
+    rows = _drawn(_codes(one, roles, schema), total[name], limit, derive_seed(seed, "limit"))
+    shares = (1 - HELD_OUT, HELD_OUT)
+    place = _dealt(_codes(one, roles, schema)[rows], total[name][rows], shares, derive_seed(seed, "held out"))
+    return {part: [(one, roles, rows[place == number])] for number, part in enumerate(("train", "test"))}
+
+
+def _drawn(codes: IntArray, ids: npt.NDArray[Any], most: int | None, seed: int) -> npt.NDArray[np.intp]:
+    """At most ``most`` rows, with whole subjects and each class in its share."""
+    if most is None or most >= len(codes):
+        return np.arange(len(codes))
+    kept = _dealt(codes, ids, (most / len(codes), 1 - most / len(codes)), seed)
+    return np.flatnonzero(kept == 0)
+
+
+def _dealt(codes: IntArray, ids: npt.NDArray[Any], shares: Sequence[float], seed: int) -> IntArray:
+    """Which share each row goes to: subjects stay together, classes are spread as evenly as that allows."""
+    rng = np.random.default_rng(seed)
+    _, group = np.unique(ids, return_inverse=True)
+    first = np.zeros(group.max() + 1, dtype=np.int64)
+    first[group] = codes
+    sizes = np.bincount(group)
+    order = rng.permutation(len(sizes))
+    order = order[np.argsort(first[order], kind="stable")]
+    # Along the order each subject goes to the share that lags most behind: classes stand together in it.
+    wanted, have = np.asarray(shares), np.zeros(len(shares))
+    place = np.empty(len(sizes), dtype=np.int64)
+    for subject in order:
+        best = int(np.argmax(wanted * (have.sum() + sizes[subject]) - have))
+        place[subject] = best
+        have[best] += sizes[subject]
+    return place[group]
+
+
+def _cut_rows(
+    opened: LocatedSource,
+    schema: Schema,
+    parts: dict[str, Places],
+    out: Path,
+    parties: int,
+    each: int | None,
+    seed: int,
+) -> None:
+    for number in range(parties):
+        _lay(out / f"party-{number}", schema)
+    for part, places in parts.items():
+        for one, roles, rows in places:
+            codes, ids = _codes(one, roles, schema)[rows], _subjects(one, roles)[rows]
+            whose = _dealt(codes, ids, [1 / parties] * parties, derive_seed(seed, "deal", part))
+            if part == "train" and each is not None:
+                whose = _first(whose, each, parties, opened.name)
+            if any(not (whose == number).any() for number in range(parties)):
+                raise DataError(f"{opened.name}: too few records or subjects for {parties} parties.")
+            targets = [
+                (out / f"party-{number}" / f"{part}.parquet", rows[whose == number]) for number in range(parties)
+            ]
+            _write(one, roles.columns(), targets)
+
+
+def _first(whose: IntArray, each: int, parties: int, name: str) -> IntArray:
+    """The first ``each`` rows of every party; the rest goes to nobody."""
+    kept = np.full_like(whose, -1)
+    for number in range(parties):
+        rows = np.flatnonzero(whose == number)
+        if len(rows) < each:
+            raise DataError(f"{name}: {parties} parties have {len(rows)} records each, not {each}: ask for fewer.")
+        kept[rows[:each]] = number
+    return kept
+
+
+def _cut_columns(
+    opened: LocatedSource, schema: Schema, parts: dict[str, Places], out: Path, parties: int, each: int | None
+) -> None:
+    """Every party all records; columns dealt out so that their numbers of entries come close; labels to the first."""
+    if schema.kind != "table" or len(schema.columns) < parties or len(schema.x_columns) != len(schema.columns):
+        raise UsageError(f"{opened.name} has no {parties} columns to share out: a vertical cut needs a table.")
+    bins: list[list[str]] = [[] for _ in range(parties)]
+    for column in sorted(schema.columns, key=lambda one: -one.width):
+        widths = {c.name: c.width for c in schema.columns}
+        min(bins, key=lambda names: sum(widths[name] for name in names)).append(column.name)
+    for number, chosen in enumerate(bins):
+        columns = tuple(column for column in schema.columns if column.name in chosen)
+        own = replace(
+            schema,
+            shape=(sum(column.width for column in columns),),
+            columns=columns,
+            x_columns=tuple(column.name for column in columns),
+            utility=schema.utility if number == 0 else {},
+            private=schema.private if number == 0 else {},
+            id_column=ALIGNED,
+            sums=(),
+        )
+        folder = out / f"party-{number}"
+        _lay(folder, own)
+        for part, places in parts.items():
+            for one, roles, rows in places:
+                labels = [label.column for label in roles.labels] if number == 0 else []
+                kept = rows[:each] if part == "train" and each is not None else rows
+                _write(one, [*own.x_columns, *labels], [(folder / f"{part}.parquet", kept)], named=True)
+
+
+def _lay(folder: Path, schema: Schema) -> None:
+    folder.mkdir(parents=True)
+    write_json(folder / "schema.json", schema.to_json())
+
+
+def _choices(number: int, opened: LocatedSource, seed: int | None) -> str:
+    """A party's ``party.toml``; with a seed that of an experiment."""
+    lines = [f'name = "party-{number}"']
+    if opened.entry is not None:
+        lines.append(f'like = "{opened.entry.name}"')
+    if seed is not None:
+        lines += [
+            'modes = ["horizontal", "vertical", "filter", "fedavg"]',
+            "# Repeatable noise, for experiments only: without this line mask and noise follow from ./secret.",
+            f"seed = {seed}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _write(
+    source: Source,
+    columns: Sequence[str],
+    targets: Sequence[tuple[Path, npt.NDArray[np.intp]]],
+    *,
+    named: bool = False,
+) -> None:
+    """The wanted rows of a source, in file order, into one file a target; ``named`` adds the record's number."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with ExitStack() as open_files:
+        writers: dict[Path, Any] = {}
+        for first, batch in source.batches(list(dict.fromkeys(columns)), ROWS):
+            for path, rows in targets:
+                inside = np.sort(rows[(rows >= first) & (rows < first + batch.num_rows)]) - first
+                table = pa.Table.from_batches([batch]).take(pa.array(inside))
+                if named:
+                    table = table.append_column(ALIGNED, pa.array([f"{source.stem}:{row}" for row in inside + first]))
+                if path not in writers:
+                    writers[path] = open_files.enter_context(pq.ParquetWriter(path, table.schema))
+                writers[path].write_table(table)
+
+
+def _batches(source: Source, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
+    return source.batches(list(columns), 65_536)
+
+
+def _codes(source: Source, roles: Roles, schema: Schema) -> IntArray:
+    """The codes of the first utility label."""
+    label = roles.utility[0]
+    classes = schema.classes(label.name)
+    pieces = [
+        encode_labels(label, batch.column(label.column), classes, source.label, first)
+        for first, batch in _batches(source, [label.column])
+    ]
+    return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int64)
+
+
+def _subjects(source: Source, roles: Roles) -> npt.NDArray[Any]:
+    column = roles.id or roles.utility[0].column
+    pieces = [ids_of(source, batch, first, roles.id) for first, batch in _batches(source, [column])]
+    return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.str_)

@@ -1,0 +1,157 @@
+"""``simulate`` and ``fedavg``: the app of a deployment on Flower's simulation engine (Ray), on one machine."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sfumato.core import errors
+from sfumato.core.errors import SfumatoError, UsageError
+from sfumato.core.run_folder import RunFolder, read_json
+from sfumato.data.column_roles import Names
+from sfumato.data.domain import DomainName
+from sfumato.data.loading import schema_of
+from sfumato.data.readers.locate import open_data
+from sfumato.parties.app_files import lay_app
+from sfumato.parties.flower_processes import environment, free_port, need_flower, program, running, tail, wait_for_port
+from sfumato.parties.partition import split_parties
+from sfumato.parties.party_folder import SIMULATED
+from sfumato.parties.results import FedResult, ShareResult
+from sfumato.parties.run_terms import Terms
+
+Say = Callable[[str], None]
+
+
+def simulate(
+    data: str,
+    *,
+    parties: int = 5,
+    mode: str = "horizontal",
+    params: Mapping[str, Any] | None = None,
+    x: Names = None,
+    utility: Names = None,
+    private: Names = None,
+    id: str | None = None,
+    domain: DomainName = None,
+    limit: int | None = None,
+    each: int | None = None,
+    seed: int = 0,
+    out: Path | None = None,
+    say: Say = lambda _: None,
+    **terms: Any,
+) -> ShareResult:
+    """Cut ``data`` among parties, let them publish, share and learn.
+
+    ``terms`` are further fields of ``Terms`` (learner, wire, timeout, initiator …). ``out`` gets ``parties/party-0`` …
+    with what each party ends up with, and ``server`` with the result; without it only the result is kept.
+    Noise is repeatable, from ``seed``: this is an experiment, not a release.
+    """
+    asked = {"mode": mode, "params": dict(params or {}), "parties": parties, "seed": seed, **terms}
+    source = {"x": x, "utility": utility, "private": private, "id": id, "domain": domain, "limit": limit, "each": each}
+    return ShareResult.from_json(_run(data, source, asked, out, say))
+
+
+def fedavg(
+    data: str,
+    *,
+    parties: int = 5,
+    rounds: int = 10,
+    noise: float = 0.0,
+    clip: float = 0.0,
+    x: Names = None,
+    utility: Names = None,
+    private: Names = None,
+    id: str | None = None,
+    domain: DomainName = None,
+    limit: int | None = None,
+    each: int | None = None,
+    seed: int = 0,
+    out: Path | None = None,
+    say: Say = lambda _: None,
+    **terms: Any,
+) -> FedResult:
+    """FedAvg (with ``noise`` and ``clip``: DP-FedAvg) on the same partition that ``simulate`` makes with that seed."""
+    asked = {
+        "mode": "fedavg",
+        "parties": parties,
+        "rounds": rounds,
+        "noise": noise,
+        "clip": clip,
+        "seed": seed,
+        **terms,
+    }
+    source = {"x": x, "utility": utility, "private": private, "id": id, "domain": domain, "limit": limit, "each": each}
+    return FedResult.from_json(_run(data, source, asked, out, say))
+
+
+def _run(data: str, source: Mapping[str, Any], asked: dict[str, Any], out: Path | None, say: Say) -> Any:
+    need_flower()
+    _check(data, source, asked)
+    with _folder(out) as folder:
+        terms = Terms(**{"wait": 300.0, **asked, "out": str(folder.resolve() / "server")})
+        say(f"cut {data} among {terms.parties} parties")
+        vertical = terms.mode == "vertical"
+        cut: dict[str, Any] = {"parties": terms.parties, "vertical": vertical, "seed": terms.seed, "repeatable": True}
+        split_parties(data, folder / "parties", **cut, **source)
+        say(f"run {terms.mode} on Flower's simulation engine")
+        return simulate_folder(folder, terms)
+
+
+def _check(data: str, source: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """What only a running party or server would find out, before anything is cut or started."""
+    if "initiator" in asked and asked["initiator"] not in (f"party-{number}" for number in range(asked["parties"])):
+        raise UsageError(f"initiator '{asked['initiator']}': the parties are party-0 … party-{asked['parties'] - 1}.")
+    roles = {name: source[name] for name in ("x", "utility", "private", "id", "domain")}
+    if asked["mode"] == "filter" and not schema_of(open_data(data), **roles).private:
+        raise UsageError("in the mode filter every party hides a private label: name one with --private.")
+
+
+@contextmanager
+def _folder(out: Path | None) -> Iterator[Path]:
+    """Where a run goes: ``out``, which must hold nothing yet, or a folder that is gone afterwards."""
+    if out is None:
+        with tempfile.TemporaryDirectory(prefix="sfumato-") as name:
+            yield Path(name)
+        return
+    RunFolder.refuse_used(out)
+    yield out
+
+
+def simulate_folder(folder: Path, terms: Terms) -> Any:
+    """Run the app on the parties in ``folder/parties``; what the server wrote, or the error that it met."""
+    with tempfile.TemporaryDirectory(prefix="sfumato-flower-") as name:
+        home = Path(name)
+        app = lay_app(home / "app", **_fields(terms))
+        port, log = free_port(), home / "superlink.log"
+        (home / "config.toml").write_text(f'[superlink.simulation]\naddress = "127.0.0.1:{port}"\ninsecure = true\n')
+        environ = environment(home, OMP_NUM_THREADS="1", **{SIMULATED: str((folder / "parties").resolve())})
+        link = [program("flower-superlink"), "--insecure", "--simulation", "--host", "127.0.0.1", "--port", str(port)]
+        nodes = f"num-supernodes={terms.parties} client-resources-num-cpus=1"
+        submit = [program("flwr"), "run", str(app), "simulation", "--federation-config", nodes, "--stream"]
+        with running(link, environ, log) as child:
+            wait_for_port(port, child, log)
+            done = subprocess.run(submit, env=environ, capture_output=True, text=True, check=False)
+        log.write_text(log.read_text(errors="replace") + done.stdout + done.stderr)
+        kept = folder / "flower.log"
+        shutil.copy(log, kept)
+    return read_outcome(Path(terms.out), kept)
+
+
+def read_outcome(server: Path, log: Path) -> Any:
+    """The result in a server's run folder; an error there is raised as what it was."""
+    if (server / "result.json").is_file():
+        return read_json(server / "result.json")
+    if (server / "error.json").is_file():
+        told = read_json(server / "error.json")
+        kind = getattr(errors, told["kind"], SfumatoError)
+        raise kind(told["message"])
+    raise SfumatoError(f"the run ended without a result; the end of {log}:\n{tail(log)}")
+
+
+def _fields(terms: Terms) -> dict[str, Any]:
+    return {name: getattr(terms, name) for name in Terms.__dataclass_fields__}

@@ -1,0 +1,257 @@
+"""The private records behind a counter: a method sees noisy answers and nothing else.
+
+Clipping happens here, so the sensitivity of an answer is its ``bound`` whatever the method's function does — as long as
+the function treats every record by itself (no batch norm, no ranks, no sharing of state between rows).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from sfumato.core.errors import DataError, RuleBroken
+from sfumato.core.run_folder import read_tensors, write_tensors_once
+from sfumato.privacy.discrete_gaussian import DoubleArray, ExactNoise, Noise
+from sfumato.privacy.ledger import Ask, Ledger
+
+CHUNK = 1024
+"""Records at a time: a method may make 10,000 numbers of each."""
+
+
+@dataclass(frozen=True)
+class Records:
+    """x (n, *shape) float32 in [0, 1] and y (n,) class codes; all y are 0 where there are no labels."""
+
+    x: torch.Tensor
+    y: torch.Tensor
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, rows: torch.Tensor | slice) -> Records:
+        return Records(self.x[rows], self.y[rows])
+
+    def chunks(self) -> Iterator[Records]:
+        """The same records, few at a time."""
+        for start in range(0, len(self), CHUNK):
+            yield self.take(slice(start, start + CHUNK))
+
+
+Rows = Callable[[Records], torch.Tensor]
+"""A function of each record by itself: n records → (n, m)."""
+Groups = Callable[[Records], torch.Tensor]
+"""The group of each record by itself: n records → (n,) codes."""
+Pairs = Callable[[Records], tuple[torch.Tensor, torch.Tensor]]
+
+
+class Counter(ABC):
+    """What a method may ask. Subclasses decide how a true sum becomes an answer."""
+
+    @abstractmethod
+    def _answer(self, name: str, total: Callable[[Records], DoubleArray], sensitivity: float) -> DoubleArray:
+        """The answer to a planned question about all records."""
+
+    @abstractmethod
+    def sampled(self, name: str, rows: Rows, bound: float) -> torch.Tensor:
+        """Σ clip(row, bound) over a Poisson sample of the records, with noise: (m,). DP-SGD's step."""
+
+    @abstractmethod
+    def bypass(self, reason: str) -> Records:
+        """The records themselves, for a method as published without a proof; the ledger keeps the reason."""
+
+    def claim(self, name: str) -> float:
+        """The noise multiplier of a planned question that a method answers itself, after ``bypass``."""
+        raise RuleBroken(f"'{name}': this counter gives no claims.")
+
+    def responses(self, name: str) -> torch.Tensor:
+        """Each record's class code through randomised response: (n,), in the records' order.
+
+        The response of record i depends on yᵢ alone. That there are n records is out.
+        """
+        raise RuleBroken(f"'{name}': this counter gives no responses.")
+
+    def sums(self, name: str, rows: Rows, bound: float, *, groups: Groups | None = None, size: int = 1) -> DoubleArray:
+        """Σ clip(row, bound) over the records of each of ``size`` groups, with noise: (size, m).
+
+        A record is in one group and moves its sum by at most ``bound``: the sensitivity, in L2 over all groups.
+        """
+
+        def total(records: Records) -> DoubleArray:
+            found: torch.Tensor | None = None
+            for chunk in records.chunks():
+                values = clipped(rows(chunk).double(), bound)  # (n, m)
+                found = torch.zeros(size, values.shape[1], dtype=torch.float64) if found is None else found
+                found.index_add_(0, _codes(groups, chunk, size), values)
+            return np.asarray(_something(found, name).numpy())
+
+        return self._answer(name, total, bound)
+
+    def moments(
+        self, name: str, rows: Rows, bound: float, *, groups: Groups | None = None, size: int = 1
+    ) -> DoubleArray:
+        """Σ r rᵀ with r = clip(row, bound) over each group, with noise: (size, k, k), symmetric.
+
+        ‖r rᵀ‖ = ‖r‖² ≤ bound². The symmetric matrix travels as its diagonal and √2 times its upper triangle, which
+        keeps that norm and halves the noise's variance off the diagonal.
+        """
+
+        def total(records: Records) -> DoubleArray:
+            found: torch.Tensor | None = None
+            for chunk in records.chunks():
+                values = clipped(rows(chunk).double(), bound)  # (n, k)
+                width = values.shape[1]
+                found = torch.zeros(size, width, width, dtype=torch.float64) if found is None else found
+                codes = _codes(groups, chunk, size)
+                for code in torch.unique(codes).tolist():
+                    inside = values[codes == code]
+                    found[code] += inside.T @ inside
+            return _packed(np.asarray(_something(found, name).numpy()))
+
+        return _unpacked(self._answer(name, total, bound**2))
+
+    def products(self, name: str, pairs: Pairs, bound: float) -> DoubleArray:
+        """Σ clip(a bᵀ, bound) over the records, with noise: (|a|, |b|); the gradient of a linear layer."""
+
+        def total(records: Records) -> DoubleArray:
+            found: torch.Tensor | None = None
+            for chunk in records.chunks():
+                left, right = pairs(chunk)  # (n, a), (n, b)
+                norms = left.norm(dim=1) * right.norm(dim=1)  # of a bᵀ, without making it
+                finite = torch.isfinite(norms)
+                if not finite.all():
+                    left, right, norms = left[finite], right[finite], norms[finite]
+                factor = (bound / norms.clamp(min=bound)).unsqueeze(1)
+                if left.shape[1] < right.shape[1]:  # the smaller one is cheaper to scale
+                    left = left * factor
+                else:
+                    right = right * factor
+                part = left.double().T @ right.double()
+                found = part if found is None else found + part
+            return np.asarray(_something(found, name).numpy())
+
+        return self._answer(name, total, bound)
+
+
+class QueryCounter(Counter):
+    """The records of one private run, with its ledger. Answers are kept: a run goes on without asking twice."""
+
+    def __init__(
+        self, records: Records, ledger: Ledger, *, noise: Noise | None = None, kept: Path | None = None
+    ) -> None:
+        self._records, self.ledger = records, ledger
+        self._noise = noise or ExactNoise()
+        self._kept = kept
+        self._number = 0
+
+    def _answer(self, name: str, total: Callable[[Records], DoubleArray], sensitivity: float) -> DoubleArray:
+        ask = self._ask(name, "sum")
+        if ask.rate < 1.0:
+            raise RuleBroken(f"'{name}' is planned on samples and was asked of all records.")
+        return self._once(name, lambda: self._noise.add(total(self._records), sensitivity, ask.noise))
+
+    def _ask(self, name: str, kind: str) -> Ask:
+        ask = self.ledger.ask(name)
+        if ask.kind != kind:
+            raise RuleBroken(f"'{name}' is planned as a {ask.kind} and was asked as a {kind}.")
+        return ask
+
+    def _once(self, name: str, make: Callable[[], DoubleArray]) -> DoubleArray:
+        """The answer that the run has kept, or a new one."""
+        file = None if self._kept is None else self._kept / f"{self._number:04d}.safetensors"
+        self._number += 1
+        if file is not None and file.exists():
+            return _kept_answer(file, name)
+        answer = make()
+        if file is None:
+            return answer
+        # before anybody sees it: an answer that was not kept was not given, nor one that another process overtook
+        kept = write_tensors_once(file, {name: torch.from_numpy(answer)})
+        return answer if kept else _kept_answer(file, name)
+
+    def sampled(self, name: str, rows: Rows, bound: float) -> torch.Tensor:
+        ask = self._ask(name, "sum")
+        randomness = self._noise.randomness()
+        chosen = torch.from_numpy(randomness.uniform((len(self._records),)) < ask.rate)
+        total = clipped_total(self._records.take(chosen), rows, bound, self._records)
+        return total + torch.from_numpy(bound * ask.noise * randomness.normal(tuple(total.shape))).to(total.dtype)
+
+    def responses(self, name: str) -> torch.Tensor:
+        ask = self._ask(name, "response")
+
+        def respond() -> DoubleArray:
+            chance, drawn = self._noise.randomness().uniform((2, len(self._records)))
+            return np.asarray(np.where(chance < ask.noise, np.floor(drawn * ask.size), self._records.y.numpy()))
+
+        return torch.as_tensor(self._once(name, respond), dtype=torch.int64)
+
+    def bypass(self, reason: str) -> Records:
+        self.ledger.bypassed = reason
+        return self._records
+
+    def claim(self, name: str) -> float:
+        if self.ledger.bypassed is None:
+            raise RuleBroken(f"'{name}' was claimed, not asked: only a method that bypassed the counter does that.")
+        return self._ask(name, "sum").noise
+
+
+def clipped_total(sample: Records, rows: Rows, bound: float, everyone: Records) -> torch.Tensor:
+    """Σ clip(row, bound) over a sample that may be empty: (m,)."""
+    if len(sample) == 0:
+        return torch.zeros_like(rows(everyone.take(slice(0, 1)))[0])  # its shape only
+    return clipped_sum(rows(sample), bound)
+
+
+def clipped(values: torch.Tensor, bound: float) -> torch.Tensor:
+    """Each row scaled down to an L2 norm of at most ``bound``: (n, m). A row that is not finite counts as zero."""
+    values = torch.where(torch.isfinite(values).all(dim=1, keepdim=True), values, torch.zeros_like(values))
+    norms: torch.Tensor = values.norm(dim=1, keepdim=True)
+    return values * (bound / norms.clamp(min=bound))
+
+
+def clipped_sum(values: torch.Tensor, bound: float) -> torch.Tensor:
+    """``clipped(values, bound)`` summed over the rows, (n, m) → (m,), in one pass instead of five."""
+    norms: torch.Tensor = values.norm(dim=1)
+    if not bool(torch.isfinite(norms).all()):
+        return clipped(values, bound).sum(dim=0)
+    return (bound / norms.clamp(min=bound)) @ values
+
+
+def _codes(groups: Groups | None, chunk: Records, size: int) -> torch.Tensor:
+    if groups is None:
+        return torch.zeros(len(chunk), dtype=torch.int64)
+    return groups(chunk).clamp(0, size - 1)
+
+
+def _something(found: torch.Tensor | None, name: str) -> torch.Tensor:
+    if found is None:
+        raise DataError(f"there are no records to answer '{name}' from.")
+    return found
+
+
+def _packed(matrices: DoubleArray) -> DoubleArray:
+    """(g, k, k) symmetric → (g, k(k+1)/2), the same norm."""
+    across, down = np.triu_indices(matrices.shape[1])
+    return np.asarray(matrices[:, across, down] * np.where(across == down, 1.0, np.sqrt(2.0)))
+
+
+def _unpacked(rows: DoubleArray) -> DoubleArray:
+    """The inverse of ``_packed``."""
+    width = int((np.sqrt(8 * rows.shape[1] + 1) - 1) / 2)
+    across, down = np.triu_indices(width)
+    matrices = np.zeros((len(rows), width, width))
+    matrices[:, across, down] = rows / np.where(across == down, 1.0, np.sqrt(2.0))
+    matrices[:, down, across] = matrices[:, across, down]
+    return matrices
+
+
+def _kept_answer(file: Path, name: str) -> npt.NDArray[np.float64]:
+    kept = read_tensors(file)
+    if list(kept) != [name]:
+        raise DataError(f"{file} answers {list(kept)}, not '{name}': the run was begun by another version; fit anew.")
+    return np.asarray(kept[name].numpy())

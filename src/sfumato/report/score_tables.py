@@ -1,0 +1,168 @@
+"""Tables of scores as HTML and as CSV, and the small scales that put a score between its references."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from html import escape
+
+from sfumato.core.score import Score
+from sfumato.report.audited_runs import Group, Run
+from sfumato.report.wording import direction, interval, metric_name, number, reference, threat_name
+
+_COLUMNS = (
+    "data", "run", "method", "setting", "threat", "target", "attack", "metric", "better_for_owner", "value",
+    "ci_low", "ci_high", "baseline", "control", "n", "primary", "worst",
+)  # fmt: skip
+
+
+def glance(group: Group) -> str:
+    """One row a method (its representative run, and sometimes one more): each score between its references."""
+    threats = group.glanced
+    heads = "".join(f'<th scope="col">{escape(threat_name(key))}</th>' for key in threats)
+    rows = []
+    for run in (run for method in group.methods for run in group.shown(method)):
+        cells = [glance_cell("Utility", _with_control(run), mirrored=True)]
+        absent = "does not apply" if run.synthetic else "not measured"
+        cells += [glance_cell(threat_name(key), run.worst.get(key), absent=absent) for key in threats]
+        setting = f'<span class="setting">{escape(run.setting)}</span>' if run.setting else ""
+        rows.append(f'<tr><th scope="row">{escape(run.mechanism)}{setting}</th>{"".join(cells)}</tr>')
+    return (
+        '<table class="glance"><thead><tr><th scope="col">Method</th><th scope="col">Utility</th>'
+        f"{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    )
+
+
+def scale(score: Score, *, mirrored: bool = False) -> str:
+    """An inline SVG: a track between two references, the interval as a bar, the value as a mark.
+
+    The end on the right is the good one for the owner. Without both references there is no scale.
+    """
+    ends = (score.baseline, score.control) if mirrored else (score.control, score.baseline)
+    bad, good = ends
+    if bad is None or good is None or bad == good:
+        return ""
+    values = [bad, good, score.value, *score.ci]
+    logarithmic = score.metric in ("mse", "l1") and min(bad, good, score.value) > 0
+    if logarithmic:
+        values = [math.log10(max(v, 1e-12)) for v in values]
+    low, high = min(values[:3]), max(values[:3])
+
+    def at(value: float) -> float:
+        share = (min(max(value, low), high) - low) / (high - low)
+        return 8 + 184 * (share if values[1] > values[0] else 1 - share)
+
+    left, right = sorted((at(values[3]), at(values[4])))
+    x, x0, x1 = at(values[2]), at(values[0]), at(values[1])
+    return (
+        '<svg class="scale" viewBox="0 0 200 20" aria-hidden="true" preserveAspectRatio="none">'
+        f'<line x1="{x0:.1f}" y1="10" x2="{x1:.1f}" y2="10" class="track"/>'
+        f'<line x1="{x0:.1f}" y1="4" x2="{x0:.1f}" y2="16" class="end"/>'
+        f'<line x1="{x1:.1f}" y1="4" x2="{x1:.1f}" y2="16" class="end"/>'
+        f'<rect x="{left:.1f}" y="7" width="{max(right - left, 1):.1f}" height="6" class="span"/>'
+        f'<line x1="{x:.1f}" y1="2" x2="{x:.1f}" y2="18" class="mark"/></svg>'
+    )
+
+
+def score_table(group: Group) -> str:
+    """Every score of every run, grouped by method and threat, with references beside the value."""
+    bodies = "".join(_body(run) for run in group.runs)
+    return (
+        '<div class="scroll" role="region" tabindex="0" aria-label="Table of all scores">'
+        '<table class="scores"><thead><tr><th scope="col">Threat</th><th scope="col">Attack or task</th>'
+        '<th scope="col">Metric</th><th scope="col" class="num">Value</th>'
+        '<th scope="col" class="num">95 % interval</th>'
+        '<th scope="col" class="num">Baseline<small>sees nothing</small></th>'
+        '<th scope="col" class="num">Control<small>no defence</small></th>'
+        f'<th scope="col" class="num">n</th></tr></thead>{bodies}</table></div>'
+    )
+
+
+def scores_csv(groups: Sequence[Group]) -> str:
+    """All scores as CSV; text that a spreadsheet would run as a formula is made plain text."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for group in groups:
+        for run in group.runs:
+            for score in run.scores:
+                text = [run.data, run.name, run.mechanism, run.setting, score.threat, score.target or ""]
+                text += [score.attack, score.metric, score.better_for_owner]
+                numbers = (score.value, *score.ci, score.baseline, score.control, score.n)
+                flags = (int(score.primary), int(is_worst(run, score)))
+                cells = (*map(_inert, text), *("" if v is None else v for v in numbers), *flags)
+                writer.writerow(cells)
+    return stream.getvalue()
+
+
+def is_worst(run: Run, score: Score) -> bool:
+    """Whether this is the score that the run is judged by."""
+    return any(
+        (worst.attack, worst.threat, worst.metric, worst.target)
+        == (score.attack, score.threat, score.metric, score.target)
+        for worst in run.worst.values()
+    )
+
+
+def _with_control(run: Run) -> Score | None:
+    """What others can do; where the classifier has no control (the mechanism's own), that of a fresh one serves."""
+    use = run.use
+    if use is None or use.control is not None:
+        return use
+    controls = [s.control for s in run.utility if s.metric == use.metric and s.target == use.target and s.control]
+    return replace(use, control=max(controls)) if controls else use
+
+
+def glance_cell(name: str, score: Score | None, *, mirrored: bool = False, absent: str = "not measured") -> str:
+    """A value, its interval and its place between its references."""
+    label = f'<td data-label="{escape(name, quote=True)}">'
+    if score is None:
+        return f'{label}<span class="absent">{absent}</span></td>'
+    ends = ("baseline", "control") if mirrored else ("control", "baseline")
+    left, right = (reference(getattr(score, end), score.metric) for end in ends)
+    names = ("guess", "raw") if mirrored else ("no defence", "sees nothing")
+    picture = scale(score, mirrored=mirrored)
+    return (
+        f'{label}<span class="figure"><b>{escape(number(score.value, score.metric))}</b> '
+        f'<span class="ci">{escape(interval(score))}</span> <span class="unit">'
+        f"{escape(metric_name(score.metric, score.threat))}</span></span>{picture}"
+        f'<span class="ends"><span>{names[0]} {escape(left)}</span><span>{names[1]} {escape(right)}</span></span></td>'
+    )
+
+
+def _body(run: Run) -> str:
+    setting = f' <span class="setting">{escape(run.setting)}</span>' if run.setting else ""
+    rows = [f'<tr class="run"><th colspan="8" scope="rowgroup">{escape(run.mechanism)}{setting}</th></tr>']
+    by_threat: dict[str, list[Score]] = {}
+    for score in run.scores:
+        key = score.threat if score.target is None else f"{score.threat}:{score.target}"
+        by_threat.setdefault(key, []).append(score)
+    for key, scores in by_threat.items():
+        ordered = sorted(scores, key=lambda s: not s.primary)
+        rows += [_row(run, key, score, first=i == 0) for i, score in enumerate(ordered)]
+    return f"<tbody>{''.join(rows)}</tbody>"
+
+
+def _row(run: Run, key: str, score: Score, *, first: bool) -> str:
+    worst = is_worst(run, score)
+    mark = ' <span class="badge">worst</span>' if worst else ""
+    student = score.threat == "utility" and score.metric == "accuracy"
+    shown = score.primary or student or score.threat in ("information", "fidelity")
+    kinds = ("primary" if shown else "secondary", *(["worst"] if worst else []), *(["first"] if first else []))
+    references = (reference(v, score.metric) for v in (score.baseline, score.control))
+    cells = "".join(f'<td class="num">{escape(cell)}</td>' for cell in (interval(score), *references, f"{score.n:,}"))
+    arrow = "↑" if score.better_for_owner == "higher" else "↓"
+    return (
+        f'<tr class="{" ".join(kinds)}"><td class="threat">{escape(threat_name(key))}</td>'
+        f'<th scope="row">{escape(score.attack)}{mark}</th>'
+        f"<td>{escape(metric_name(score.metric, score.threat))} "
+        f'<span class="arrow" title="{escape(direction(score))}">{arrow}</span></td>'
+        f'<td class="num value">{escape(number(score.value, score.metric))}</td>{cells}</tr>'
+    )
+
+
+def _inert(text: str) -> str:
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

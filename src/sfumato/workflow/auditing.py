@@ -1,0 +1,63 @@
+"""From a fitted run folder to scores, gallery and card."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from sfumato.auditing import CPU, Audit, Controls, Effort, audit
+from sfumato.auditing.result import Say
+from sfumato.core.dataset import Splits
+from sfumato.core.errors import DataError
+from sfumato.core.run_folder import RunFolder, atomic, write_tensors
+from sfumato.mechanisms import load_mechanism
+from sfumato.report import render_card
+from sfumato.workflow.fitting import same_records, splits_of
+
+
+def audit_run(
+    path: Path,
+    *,
+    effort: Effort = CPU,
+    again: bool = False,
+    splits: Splits | None = None,
+    controls: Controls | None = None,
+    say: Say = lambda _: None,
+) -> dict[str, Any]:
+    """Attack the mechanism in a run folder and store what was found there."""
+    run = RunFolder.open(path)
+    if (path / "scores.json").exists() and not again:
+        raise DataError(f"{path} has been audited: see its scores.json, or audit it --again.")
+    config = run.config()
+    mechanism = load_mechanism(path)
+    splits = splits or splits_of(config)
+    if splits.schema != mechanism.schema_:
+        raise DataError(f"{config['data']['source']} has changed since {path} was fitted: restore it, or fit again.")
+    same_records(run, splits)
+    result = audit(
+        mechanism,
+        splits,
+        effort=effort,
+        seed=config["run"]["seed"],
+        controls=controls,
+        say=say,
+    )
+    return store(run, result, effort)
+
+
+def store(run: RunFolder, result: Audit, effort: Effort) -> dict[str, Any]:
+    """Write an audit into its run folder; ``scores.json`` comes last, as the mark that it is whole."""
+    scores = {"run": str(run.path), **result.to_json(), "effort": asdict(effort)}
+    for attack in sorted({score.attack for score in result.attacks}):
+        found = [score.to_json() for score in result.attacks if score.attack == attack]
+        run.write_json(f"attacks/{attack}.json", {"attack": attack, "scores": found})
+    gallery = {name: torch.from_numpy(values.copy()) for name, values in result.gallery.items()}
+    write_tensors(run.path / "gallery.safetensors", gallery)
+    run.write_json("features.json", result.features)
+    run.write_json("scores.json", scores)
+    with atomic(run.path / "README.md") as part:
+        part.write_text(render_card(run.path))
+    return scores

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -15,9 +17,9 @@ import torch
 from sfumato.core.dataset import Dataset, Splits
 from sfumato.core.schema import Schema
 from sfumato.data import load_splits
-from sfumato.mechanisms import mechanism_class, names
+from sfumato.mechanisms import load_mechanism, mechanism_class
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.filter.vae import VAE
+from sfumato.testing import parity_digits
 
 torch.set_num_threads(1)
 
@@ -31,20 +33,42 @@ def digits() -> Splits:
 @pytest.fixture(scope="session")
 def parity() -> Splits:
     """1,500 digits: label ``odd`` may be used, ``ge5`` is private and does not follow from it."""
-    return load_splits("digits", utility=["odd"], private=["ge5"], limit=1500, seed=0)
+    return parity_digits()
+
+
+class Fitted(dict[str, Mechanism]):
+    """Mechanisms by name, each fitted once for all workers of a session: few epochs or steps, one small autoencoder."""
+
+    few: ClassVar[dict[str, Any]] = {"epochs": 6, "steps": 400}
+    more: ClassVar[dict[str, dict[str, Any]]] = {"vfae": {"epochs": 40}, "synth": {"epsilon": 5.0, "steps": 10}}
+
+    def __init__(self, folder: Path, owner: Dataset) -> None:
+        super().__init__()
+        self.folder, self.owner = folder, owner
+
+    def __missing__(self, name: str) -> Mechanism:
+        with (self.folder / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            run = self.folder / name
+            if not (run / "done").exists():
+                cls = mechanism_class(name)
+                wanted = self.few | self.more.get(name, {})
+                if "base" in cls.parameters():
+                    self["vae"]  # fits it
+                    wanted = {**wanted, "base": str(self.folder / "vae")}
+                cls(**{key: wanted[key] for key in wanted if key in cls.parameters()}).fit(self.owner).save(run)
+                (run / "done").touch()
+        self[name] = load_mechanism(run)
+        return self[name]
 
 
 @pytest.fixture(scope="session")
-def fitted(parity: Splits) -> dict[str, Mechanism]:
-    """Every mechanism, fitted once: few epochs or steps, and one small autoencoder for all that build on one."""
-    few: dict[str, Any] = {"epochs": 6, "steps": 400, "base": VAE(epochs=6).fit(parity.owner)}
-    more: dict[str, dict[str, Any]] = {"vfae": {"epochs": 40}, "synth": {"epsilon": 5.0, "steps": 10}}
-    fitted = {}
-    for name in names():
-        wanted = few | more.get(name, {})
-        cls = mechanism_class(name)
-        fitted[name] = cls(**{key: wanted[key] for key in wanted if key in cls.parameters()}).fit(parity.owner)
-    return fitted
+def fitted(parity: Splits, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Fitted:
+    """``fitted[name]``: any mechanism, fitted on the first use."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "fitted"
+    folder.mkdir(exist_ok=True)
+    return Fitted(folder, parity.owner)
 
 
 @pytest.fixture

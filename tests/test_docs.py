@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 import inspect
 import re
 import shlex
@@ -19,11 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 import typer
+from plugged import plug
 
 from sfumato import auditing, mechanisms
 from sfumato.auditing import Effort
 from sfumato.cli.main import app
 from sfumato.core.dataset import Splits
+from sfumato.testing import AttackConformance, MechanismConformance
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
@@ -93,21 +94,9 @@ def test_python_on_the_page_runs(page: str, desk: Path) -> None:
     run_blocks(page)
 
 
-def promises(room: str) -> ModuleType:
-    """The conformance tests of a room."""
-    spec = importlib.util.spec_from_file_location(
-        f"{room}_promises", ROOT / "tests" / room / f"test_{room[:-1]}_conformance.py"
-    )
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def keep(module: ModuleType, wanted: str, **given: Any) -> int:
-    """Call every test of a module that takes the argument ``wanted``; how many there were."""
-    tests = [test for name, test in inspect.getmembers(module, inspect.isfunction) if name.startswith("test_")]
-    tests = [test for test in tests if wanted in inspect.signature(test).parameters]
+def keep(suite: object, **given: Any) -> int:
+    """Call every test of a conformance suite; how many there were."""
+    tests = [test for name, test in inspect.getmembers(suite, inspect.ismethod) if name.startswith("test_")]
     for test in tests:
         test(**{name: given[name] for name in inspect.signature(test).parameters})
     return len(tests)
@@ -119,17 +108,16 @@ def test_example_mechanism_runs_and_keeps_every_promise_of_a_mechanism(
     example = ModuleType("sketch_example")
     example.__dict__.update(run_blocks("adding-a-mechanism.md"))
     monkeypatch.setitem(sys.modules, "sketch_example", example)
-    monkeypatch.setitem(mechanisms._HOME, "sketch", ("sketch_example", "Sketch"))
-    fitted = {"sketch": example.Sketch(epochs=2).fit(parity.owner)}
-    rooms = {"name": "sketch", "fitted": fitted, "parity": parity, "tmp_path": desk / "kept", "bad": np.nan}
-    assert keep(promises("mechanisms"), "name", **rooms) > 10
+    plug(monkeypatch, "mechanisms", "sketch", "sketch_example:Sketch")
+    make = lambda **params: example.Sketch(**{"epochs": 2, **params})  # noqa: E731
+    rooms = {"make": make, "fitted": make().fit(parity.owner), "splits": parity, "tmp_path": desk / "kept"}
+    assert keep(MechanismConformance(), **rooms, bad=np.nan) > 10
 
 
 def test_example_attacks_run_and_keep_every_promise_of_an_attack(desk: Path, parity: Splits) -> None:
-    names = run_blocks("adding-an-attack.md")
-    fitted = {name: mechanisms.mechanism_class(name)(epochs=1).fit(parity.owner) for name in ("none", "noisy", "dnn")}
-    attack = names["NearestRecords"]()
-    assert keep(promises("attacks"), "attack", attack=attack, fitted=fitted, parity=parity) > 4
+    attack = run_blocks("adding-an-attack.md")["NearestRecords"]()
+    none, dnn = (mechanisms.mechanism_class(name)(epochs=1).fit(parity.owner) for name in ("none", "dnn"))
+    assert keep(AttackConformance(), attack=attack, undefended=none, plain=dnn, splits=parity) > 4
 
 
 def calls(page: Path) -> Iterator[list[str]]:

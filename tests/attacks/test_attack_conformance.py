@@ -1,4 +1,4 @@
-"""What every attack promises: it wins where there is no defence, and it never sees the truth."""
+"""Every attack on plain payloads keeps the promises of an attack; and those of the contract itself."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sfumato.attacks import suite
 from sfumato.attacks.attribute.probes import KINDS, AttributeProbe
 from sfumato.attacks.base import Attack, ReconstructionAttack
 from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
+from sfumato.attacks.registry import features_suite
 from sfumato.attacks.reidentification.candidates import ReidentifyByDecoding, ReidentifyByEncoder, ReidentifyByQuery
-from sfumato.auditing.auditor import _Scene
-from sfumato.auditing.effort import Effort
 from sfumato.core.dataset import FloatArray, Splits
 from sfumato.core.errors import RuleBroken
 from sfumato.core.knowledge import Knowledge, Truth
 from sfumato.core.release import Release
-from sfumato.core.score import Score
 from sfumato.mechanisms.base import Mechanism
+from sfumato.testing import AttackConformance, AuditStage, primary
 
 residual = InverseNetwork(decoder="residual", epochs=2, width=16, fewest_steps=100)
 ATTACKS: list[Attack] = [
@@ -30,82 +28,33 @@ ATTACKS: list[Attack] = [
     ReidentifyByEncoder(),
     ReidentifyByQuery(),
 ]
-every = pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 
 
-def scene(mechanism: Mechanism, parity: Splits) -> _Scene:
-    return _Scene(mechanism, parity, Effort(candidates=100), seed=0)
+class TestEveryAttackOnFeatures(AttackConformance):
+    @pytest.fixture(params=ATTACKS, ids=lambda attack: attack.name)
+    def attack(self, request: pytest.FixtureRequest) -> Attack:
+        found: Attack = request.param
+        return found
 
+    @pytest.fixture
+    def undefended(self, attack: Attack, fitted: dict[str, Mechanism]) -> Mechanism:
+        # raw records have no encoder to mirror: there the undefended release is the plain feature
+        return fitted["dnn" if attack.name == "inverse-mirror" else "none"]
 
-def primary(scores: tuple[Score, ...]) -> Score:
-    return next(score for score in scores if score.primary)
+    @pytest.fixture
+    def plain(self, fitted: dict[str, Mechanism]) -> Mechanism:
+        return fitted["dnn"]
 
+    def test_attack_is_repeatable(
+        self, attack: Attack, plain: Mechanism, splits: Splits, fitted: dict[str, Mechanism]
+    ) -> None:
+        randomised = plain if attack.name == "inverse-mirror" else fitted["noisy"]
+        super().test_attack_is_repeatable(attack, randomised, splits)
 
-def wins(score: Score) -> bool:
-    """The interval lies wholly on the attacker's side of the baseline."""
-    assert score.baseline is not None
-    low, high = score.ci
-    return high < score.baseline if score.better_for_owner == "higher" else low > score.baseline
-
-
-@every
-def test_attack_beats_its_baseline_on_an_undefended_release(
-    attack: Attack, fitted: dict[str, Mechanism], parity: Splits
-) -> None:
-    # raw records have no encoder to mirror: there the undefended release is the plain feature
-    name = "dnn" if attack.name == "inverse-mirror" else "none"
-    knowledge, release, truth = scene(fitted[name], parity).stage(attack)
-    assert wins(primary(attack(release, knowledge, truth).scores))
-
-
-@every
-def test_attack_gets_nothing_from_a_release_that_holds_nothing(
-    attack: Attack, fitted: dict[str, Mechanism], parity: Splits
-) -> None:
-    knowledge, release, truth = scene(fitted["dnn"], parity).stage(attack)
-    blank = replace(release, payload=np.zeros_like(release.payload))
-    blind = replace(knowledge, query=lambda data: np.zeros((len(data), *release.payload.shape[1:]), np.float32))
-    score = primary(attack(blank, blind, truth).scores)
-    assert score.baseline is not None
-    margin = 0.05 * score.baseline if score.metric == "mse" else 0.08
-    assert abs(score.value - score.baseline) <= margin or not wins(score)
-
-
-@every
-def test_score_has_baseline_control_interval_and_size(
-    attack: Attack, fitted: dict[str, Mechanism], parity: Splits
-) -> None:
-    knowledge, release, truth = scene(fitted["dnn"], parity).stage(attack)
-    outcome = attack(release, knowledge, truth, control={"mse": 0.5, "rate": 0.5, "advantage": 0.25})
-    score = primary(outcome.scores)
-    assert score.control in (0.5, 0.25)
-    assert score.baseline is not None and score.ci[0] <= score.value <= score.ci[1]
-    assert score.n == len(release)
-    assert sum(s.primary for s in outcome.scores) == 1
-
-
-@every
-def test_attack_is_repeatable(attack: Attack, fitted: dict[str, Mechanism], parity: Splits) -> None:
-    name = "dnn" if attack.name == "inverse-mirror" else "noisy"
-    runs = [scene(fitted[name], parity).stage(attack) for _ in range(2)]
-    first, second = (attack(release, knowledge, truth).values() for knowledge, release, truth in runs)
-    assert first == second
-
-
-@every
-def test_attack_without_query_access_says_so(attack: Attack, fitted: dict[str, Mechanism], parity: Splits) -> None:
-    knowledge, release, truth = scene(fitted["dnn"], parity).stage(attack)
-    with pytest.raises(RuleBroken, match="needs query access"):
-        attack(release, replace(knowledge, query=None), truth)
-
-
-@every
-def test_attack_refuses_auxiliary_data_with_victims_in_it(
-    attack: Attack, fitted: dict[str, Mechanism], parity: Splits
-) -> None:
-    knowledge, release, truth = scene(fitted["dnn"], parity).stage(attack)
-    with pytest.raises(RuleBroken, match="victims are in the attacker's auxiliary data"):
-        attack(release, replace(knowledge, auxiliary=parity.victim), truth)
+    def test_attack_without_query_access_says_so(self, attack: Attack, plain: Mechanism, splits: Splits) -> None:
+        knowledge, release, truth = AuditStage(plain, splits).stage(attack)
+        with pytest.raises(RuleBroken, match="needs query access"):
+            attack(release, replace(knowledge, query=None), truth)
 
 
 class Cheat(ReconstructionAttack):
@@ -121,7 +70,7 @@ class Cheat(ReconstructionAttack):
 
 
 def test_attack_that_reads_the_truth_is_caught(fitted: dict[str, Mechanism], parity: Splits) -> None:
-    stage = scene(fitted["dnn"], parity)
+    stage = AuditStage(fitted["dnn"], parity).scene
     with pytest.raises(RuleBroken, match="tried to read the victims' truth"):
         Cheat(stage.truth)(stage.release, stage.knowledge, stage.truth)
 
@@ -136,13 +85,13 @@ class Lazy(ReconstructionAttack):
 
 
 def test_attack_must_guess_every_record(fitted: dict[str, Mechanism], parity: Splits) -> None:
-    stage = scene(fitted["dnn"], parity)
+    stage = AuditStage(fitted["dnn"], parity).scene
     with pytest.raises(RuleBroken, match="one finite guess for each"):
         Lazy()(stage.release, stage.knowledge, stage.truth)
 
 
 def test_candidates_stand_in_an_order_that_says_nothing(fitted: dict[str, Mechanism], parity: Splits) -> None:
-    knowledge, _, truth = scene(fitted["none"], parity).stage(ReidentifyByQuery())
+    knowledge, _, truth = AuditStage(fitted["none"], parity).stage(ReidentifyByQuery())
     assert knowledge.candidates is not None
     positions = truth.positions()
     assert (knowledge.candidates.x[positions] == truth.open().x).all()
@@ -150,7 +99,7 @@ def test_candidates_stand_in_an_order_that_says_nothing(fitted: dict[str, Mechan
 
 
 def test_candidates_bring_their_labels_and_leave_their_ids_behind(fitted: dict[str, Mechanism], parity: Splits) -> None:
-    knowledge, _, truth = scene(fitted["none"], parity).stage(ReidentifyByQuery())
+    knowledge, _, truth = AuditStage(fitted["none"], parity).stage(ReidentifyByQuery())
     assert knowledge.candidates is not None
     positions, victims = truth.positions(), truth.open()
     assert (knowledge.candidates.private["ge5"][positions] == victims.private["ge5"]).all()
@@ -162,7 +111,7 @@ def test_public_deterministic_encoder_can_never_hide_which_candidate(
     fitted: dict[str, Mechanism], parity: Splits
 ) -> None:
     for name in ("dnn", "ran"):
-        knowledge, release, truth = scene(fitted[name], parity).stage(ReidentifyByQuery())
+        knowledge, release, truth = AuditStage(fitted[name], parity).stage(ReidentifyByQuery())
         assert primary(ReidentifyByQuery()(release, knowledge, truth).scores).value == 1.0
 
 
@@ -173,7 +122,7 @@ def test_candidates_without_noise_are_nearer_than_a_mean_of_noisy_answers(
     assert encoder is not None
     rate = {}
     for attack in (ReidentifyByEncoder(), ReidentifyByQuery()):
-        knowledge, release, truth = scene(fitted["dnn"], parity).stage(attack)
+        knowledge, release, truth = AuditStage(fitted["dnn"], parity).stage(attack)
         chance = np.random.default_rng(0)
         width = 3.0 * release.payload.std()
 
@@ -189,6 +138,6 @@ def test_candidates_without_noise_are_nearer_than_a_mean_of_noisy_answers(
 
 
 def test_suite_probes_every_private_label(parity: Splits) -> None:
-    names = [attack.name for attack in suite(parity.schema)]
+    names = [attack.name for attack in features_suite(parity.schema)]
     assert names.count("probe-linear") == 1
     assert {"inverse-mirror", "inverse-residual", "reid-decode", "reid-encode", "reid-query"} <= set(names)

@@ -16,9 +16,9 @@ from sfumato.attacks.membership.synthetic_records import (
     StudentLoss,
     SyntheticOrReal,
     log_density,
-    membership_suite,
     nearest_distance,
 )
+from sfumato.attacks.registry import membership_suite
 from sfumato.auditing.effort import Effort
 from sfumato.auditing.plans.synthetic import membership_stage
 from sfumato.core.dataset import Dataset, FloatArray, Splits

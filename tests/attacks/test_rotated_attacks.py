@@ -11,7 +11,6 @@ import pytest
 import torch
 from turned import Turned
 
-from sfumato.attacks import rotation_suite, suite
 from sfumato.attacks.base import Attack
 from sfumato.attacks.rotations.cloud_view import CloudProbe, CloudView, LabelByCloud
 from sfumato.attacks.rotations.direction_critic import EstimateAngle, InverseCritic
@@ -21,8 +20,10 @@ from sfumato.attacks.rotations.list_decoder import ListCritic, ListDecoder, in_a
 from sfumato.attacks.rotations.message_algebra import Frame, span_basis
 from sfumato.attacks.rotations.row_guesses import RowsByCritic, RowsByDecoding, RowsByKey
 from sfumato.attacks.rotations.row_spans import IntersectSpans, ReidentifyBySpan, common_line
+from sfumato.attacks.registry import features_suite, rotations_suite
+from sfumato.auditing.plans.rotations import RotationsPlan
+from sfumato.testing import AuditStage, wins
 from sfumato.auditing import Controls, Effort, audit
-from sfumato.auditing.auditor import _Scene
 from sfumato.core import metrics
 from sfumato.core.dataset import Dataset, FloatArray, Splits
 from sfumato.core.errors import RuleBroken
@@ -62,9 +63,9 @@ class Scenes:
         self.scene = cache(self._scene)
         self.primary = cache(self._primary)
 
-    def _scene(self, group: str, d: int = 2, fresh: bool = True) -> _Scene:
+    def _scene(self, group: str, d: int = 2, fresh: bool = True) -> AuditStage:
         mechanism = Turned(group=group, d=d, fresh=fresh).fit(self.splits.owner)
-        return _Scene(mechanism, self.splits, Effort(candidates=100, repeats=3), seed=1)
+        return AuditStage(mechanism, self.splits, Effort(candidates=100, repeats=3), seed=1)
 
     def _primary(self, attack: Attack, group: str, d: int = 2, fresh: bool = True) -> Score:
         knowledge, release, truth = self.scene(group, d, fresh).stage(attack)
@@ -79,11 +80,6 @@ def scenes(digits: Splits) -> Scenes:
 def relative(score: Score) -> float:
     assert score.baseline is not None
     return score.value / score.baseline
-
-
-def wins(score: Score) -> bool:
-    assert score.baseline is not None
-    return score.ci[1] < score.baseline if score.better_for_owner == "higher" else score.ci[0] > score.baseline
 
 
 @every
@@ -129,7 +125,7 @@ def test_critic_finds_rows_at_right_angles(scenes: Scenes) -> None:
 
 
 def truth_positions(scenes: Scenes) -> np.ndarray:
-    return scenes.scene("o").truth.positions()
+    return scenes.scene("o").stage(RowsByKey())[2].positions()
 
 
 @every
@@ -143,13 +139,13 @@ def test_attack_needs_a_device_of_its_own(attack: Attack, scenes: Scenes) -> Non
 
 @pytest.mark.parametrize("attack", [ATTACKS[1], lines], ids=lambda attack: attack.name)
 def test_attack_on_repeats_needs_repeats(attack: Attack, scenes: Scenes) -> None:
-    assert "several releases" in str(attack.obstacle(scenes.scene("o").knowledge))
+    assert "several releases" in str(attack.obstacle(scenes.scene("o").stage(RowsByKey())[0]))
 
 
 @pytest.mark.parametrize("attack", [listed, EstimateAngle(inverse=critic), RowsByKey()], ids=lambda a: a.name)
 def test_attack_can_be_repeated(attack: Attack, digits: Splits) -> None:
     def run() -> list[float]:
-        scene = _Scene(Turned().fit(digits.owner), digits, FEW, seed=3)
+        scene = AuditStage(Turned().fit(digits.owner), digits, FEW, seed=3)
         knowledge, release, truth = scene.stage(attack)
         return list(attack(release, knowledge, truth).values().values())
 
@@ -306,10 +302,12 @@ def test_an_audit_of_a_mechanism_with_keys_runs_both_suites(digits: Splits) -> N
     )
     result = audit(Turned().fit(few.owner), few, effort=FEW, controls=Controls())
     schema = digits.schema
-    wanted = {attack.name for attack in (*suite(schema), *rotation_suite(schema, "digit"))} - {"inverse-mirror"}
+    wanted = {attack.name for attack in (*features_suite(schema), *rotations_suite(schema, "digit"))}
     assert {score.attack for score in result.attacks} | {name for name, _ in result.skipped} == wanted
     assert {"row", "key", "list-reconstruction", "result:digit", "attribute:ge5"} <= set(result.worst)
+    assert ("inverse-mirror", "a rotated message is not the encoder's output") in result.skipped
     assert all(score.control is not None for score in result.attacks)
+    assert all(score.leakage is not None for score in result.attacks if score.primary)
     assert set(result.confusion) == {"ge5"}
     assert result.accuracy.attack == "own classifier" and result.accuracy.value == 1.0
     assert {score.attack for score in result.utility} == {"own classifier"}
@@ -319,17 +317,18 @@ def test_an_audit_of_a_mechanism_with_keys_runs_both_suites(digits: Splits) -> N
 
 def test_effort_for_private_labels_runs_nothing_else(digits: Splits) -> None:
     few = Splits(*(part.take(slice(None, None, 3)) for part in (digits.owner, digits.attacker, digits.victim)))
-    result = audit(Turned().fit(few.owner), few, effort=replace(FEW, threats="attribute"))
+    result = audit(Turned().fit(few.owner), few, effort=replace(FEW, threats=("attribute",)))
     assert {score.threat for score in result.attacks} == {"attribute"}
     assert "probe-cloud-trees" in {score.attack for score in result.attacks}
 
 
 def test_the_scene_of_keys_is_the_release_itself(scenes: Scenes) -> None:
     stage = scenes.scene("o", 3)
+    assert isinstance(stage.mechanism, Turned)
     opened = stage.mechanism.opened(stage.splits.victim, seed=_victims_seed())
     knowledge, _, truth = stage.stage(RowsByKey())
-    assert opened is not None and knowledge.line_ups is not None
-    np.testing.assert_array_equal(stage.release.payload, opened.payload)
+    assert knowledge.line_ups is not None
+    np.testing.assert_array_equal(stage.scene.release.payload, opened.payload)
     positions = truth.positions()
     picked = knowledge.line_ups[np.arange(len(positions)), positions]
     np.testing.assert_array_equal(picked, stage.splits.victim.x)
@@ -344,12 +343,11 @@ def _victims_seed() -> int:
 
 def test_the_control_is_the_plain_message(scenes: Scenes) -> None:
     stage = scenes.scene("o")
-    staged = stage.control(RowsByKey())
-    assert staged is not None
-    knowledge, release, truth = staged
-    features = encoded(knowledge, stage.splits.victim.x)
-    np.testing.assert_allclose(release.payload[:, 0], features, atol=1e-4)
-    np.testing.assert_array_equal(truth.keys()[0], np.eye(2, dtype=np.float32))
+    plan = next(plan for plan in stage.plans if isinstance(plan, RotationsPlan))
+    plain = plan._plain(stage.stage(RowsByKey())[0])
+    features = encoded(plain.knowledge, stage.splits.victim.x)
+    np.testing.assert_allclose(plain.release.payload[:, 0], features, atol=1e-4)
+    np.testing.assert_array_equal(plain.truth.secret("key")[0], np.eye(2, dtype=np.float32))
 
 
 def encoded(knowledge: Knowledge, x: FloatArray) -> FloatArray:

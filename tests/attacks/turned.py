@@ -15,7 +15,9 @@ from sfumato.core.knowledge import Opened
 from sfumato.core.randomness import Randomness, Seeded, derive_seed
 from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
+from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism, Progress
+from sfumato.mechanisms.parameters import flag, text, whole
 from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 
@@ -23,13 +25,14 @@ class Turned(Mechanism):
     """``group`` of the keys: "so", "o" or "none" (the identity); ``fresh`` decoys in every repeat, or the same."""
 
     name = "turned"
-    randomised = True
-    hides_result = True
 
-    def __init__(self, *, group: str = "o", d: int = 2, fresh: bool = True, seed: int = 0) -> None:
-        self.group, self.d, self.fresh, self.seed = group, d, fresh, seed
+    group: str = text(default="o", help="so, o or none")
+    d: int = whole(default=2, low=2, high=16, help="rows of a message")
+    fresh: bool = flag(default=True, help="other decoys every time")
 
-    def _check_params(self) -> None: ...
+    @property
+    def traits(self) -> Traits:
+        return Traits(randomised=True, hides_result=True, rows_per_message=self.d, smallest_batch=self.d)
 
     def _build(self, schema: Schema) -> None:
         torch.manual_seed(self.seed)
@@ -63,6 +66,9 @@ class Turned(Mechanism):
         if self.group == "so":
             q[:, :, 0] *= np.linalg.det(q)[:, None]
         return np.asarray(q, dtype=np.float32)
+
+    def secrets(self, data: Dataset, *, seed: int) -> dict[str, FloatArray]:
+        return {"key": self.opened(data, seed=seed).key}
 
     def opened(self, data: Dataset, *, seed: int) -> Opened:
         drawn = int(Seeded(seed).uniform((1,))[0] * 2**53)

@@ -13,7 +13,7 @@ from tiny_methods import register
 from sfumato.attacks.membership.synthetic_records import NearestSynthetic
 from sfumato.attacks.reidentification.candidates import ReidentifyByQuery
 from sfumato.auditing import Audit, Controls, Effort, audit
-from sfumato.auditing.plans.synthetic import ALIGNED
+from sfumato.auditing.synthetic_audit import ALIGNED
 from sfumato.cli.output import claim_line, front_table, score_table, spent_line
 from sfumato.core.dataset import Splits
 from sfumato.core.errors import UsageError

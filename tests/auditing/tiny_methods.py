@@ -101,4 +101,3 @@ def register(monkeypatch: pytest.MonkeyPatch) -> None:
         setattr(module, cls.__name__, cls)
         monkeypatch.setitem(synth._HOME, cls.name, ("tiny", cls.__name__))
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setitem(sfumato.mechanisms._HOME, "synth", ("sfumato.mechanisms.synth.mechanism", "Synth"))

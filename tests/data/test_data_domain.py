@@ -165,7 +165,7 @@ WRONG = {
         '[columns.job]\nkind = "categorical"\ncategories = ["a", "?"]\n',
         r"stand for a missing value: write nullable = true",
     ),
-    "categories that are numbers": ('[columns.job]\nkind = "categorical"\ncategories = [1, 2]\n', r"a list of texts"),
+    "categories that are numbers": ('[columns.job]\nkind = "categorical"\ncategories = [1, 2]\n', r"a list of strings"),
     "a signal's range": ('[columns.s]\nkind = "signal"\nranges = [[1, 1]]\n', r"range 0 is \[1, 1\]"),
     "a range of three": ('[columns.s]\nkind = "signal"\nranges = [[1, 2, 3]]\n', r"a list of pairs"),
     "a sum of unknown columns": (
@@ -213,7 +213,7 @@ def test_fixed_sums_are_checked_in_the_records_and_travel_with_the_schema(tmp_pa
     assert schema.sums == (FixedSum(("a", "b"), "t"),) and Schema.from_json(schema.to_json()) == schema
     assert load(fine, x=["a", "t"], utility="y", domain=domain).schema.sums == (), "b is not part of x"
     wrong = write(tmp_path / "wrong.parquet", a=[1.0, 2.5], b=[2.0, 2.5], t=[3.0, 6.0], y=["n", "y"])
-    with pytest.raises(DataError, match=r"wrong.parquet, row 1: a \+ b is 5, and 6 by the declared domain"):
+    with pytest.raises(DataError, match=r"wrong.parquet, row 1: a \+ b is 5, but must be 6 by the declared domain"):
         load(wrong, utility="y", domain=domain)
 
 

@@ -97,7 +97,7 @@ def test_what_leaves_is_within_epsilon_of_the_clean_latent(split: str) -> None:
 
 
 def test_masked_dimensions_do_not_move(maskable: ARS, owner: Dataset) -> None:
-    masks = maskable.masks(len(owner), seed=3)
+    masks = maskable.secrets(owner, seed=3)["mask"]
     assert masks is not None
     payload, latents = maskable.release(bare(owner), seed=3).payload, clean(maskable, owner)
     assert (payload[masks == 0] == latents[masks == 0]).all()
@@ -107,7 +107,7 @@ def test_masked_dimensions_do_not_move(maskable: ARS, owner: Dataset) -> None:
 def test_without_a_mask_every_dimension_may_move(owner: Dataset, maskable: ARS) -> None:
     open_ = copy.copy(maskable).set_params(masked=False)
     open_.defence_ = replace(maskable.defence_, masked=False)
-    masks = open_.masks(len(owner), seed=3)
+    masks = open_.secrets(owner, seed=3)["mask"]
     assert masks is not None and masks.all()
     moved = open_.release(bare(owner), seed=3).payload != clean(maskable, owner)
     assert moved.any(axis=0).all()
@@ -193,10 +193,9 @@ def test_noise_raises_the_error_of_the_partys_own_decoder_more_than_chance_does(
 # Masks and secrets
 
 
-def test_masks_belong_to_party_and_secret(maskable: ARS) -> None:
-    masks = maskable.masks(6, seed=3)
-    again, other = maskable.masks(6, seed=3), maskable.masks(6, seed=4)
-    assert masks is not None and again is not None and other is not None
+def test_masks_belong_to_party_and_secret(maskable: ARS, owner: Dataset) -> None:
+    six = owner.take(slice(0, 6))
+    masks, again, other = (maskable.secrets(six, seed=seed)["mask"] for seed in (3, 3, 4))
     assert (masks == again).all() and (masks != other).any()
     assert (masks[0::2] == masks[0]).all() and (masks[1::2] == masks[1]).all()
     assert (masks[0] != masks[1]).any()
@@ -206,7 +205,7 @@ def test_a_partys_own_secret_decides_its_mask(maskable: ARS, owner: Dataset) -> 
     records, latents = bare(owner), clean(maskable, owner)
 
     def moved(secret: bytes) -> tuple[bool, ...]:
-        payload = copy.copy(maskable).release(records, secret=secret).payload
+        payload = copy.copy(maskable).hold_secret(secret).release(records).payload
         return tuple((payload != latents)[::2].any(axis=0).tolist())
 
     mask = maskable.parties_[0].mask(derived(SECRET, "party", 0), 12, masked=True)
@@ -230,7 +229,7 @@ def test_mask_and_noise_come_from_different_secrets() -> None:
 
 def test_secret_is_in_no_file_text_or_copy(maskable: ARS, owner: Dataset, tmp_path: Path) -> None:
     device = copy.copy(maskable)
-    release = device.release(bare(owner), secret=SECRET)
+    release = device.hold_secret(SECRET).release(bare(owner))
     device.save(tmp_path)
     mask = device.parties_[0].mask(derived(SECRET, "party", 0), 12, masked=True)
     stored = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
@@ -260,7 +259,7 @@ def test_keyed_party_releases_a_record_twice_in_the_same_way(
 def test_noise_of_a_record_does_not_depend_on_where_it_stands(owner: Dataset) -> None:
     two = ARS(parties=2, **QUICK).fit(owner)
     few, turned = owner.take(slice(0, 9)), owner.take(np.r_[1:9, 0])
-    first, again = (copy.copy(two).release(data, secret=SECRET).payload for data in (few, turned))
+    first, again = (copy.copy(two).hold_secret(SECRET).release(data).payload for data in (few, turned))
     assert np.allclose(np.roll(first, -1, axis=0), again, atol=1e-5)
 
 
@@ -323,18 +322,18 @@ def test_hardened_noise_cannot_be_cancelled_by_a_second_release(hardened: ARS, o
 def test_secret_of_another_length_is_refused(hardened: ARS, owner: Dataset) -> None:
     for secret in (b"", b"short", bytes(65)):
         with pytest.raises(UsageError, match="a secret has 32 bytes"):
-            copy.copy(hardened).release(owner, secret=secret)
+            copy.copy(hardened).hold_secret(secret).release(owner)
 
 
 def test_hardened_payload_of_parties_does_not_depend_on_the_order_of_records(hardened: ARS, owner: Dataset) -> None:
-    payload = copy.copy(hardened).release(owner, secret=SECRET).payload
+    payload = copy.copy(hardened).hold_secret(SECRET).release(owner).payload
     order = np.random.default_rng(0).permutation(len(owner))
-    turned = copy.copy(hardened).release(owner.take(order), secret=SECRET).payload
+    turned = copy.copy(hardened).hold_secret(SECRET).release(owner.take(order)).payload
     assert np.allclose(turned, payload[order], atol=1e-5)
 
 
 def test_hardened_has_no_masks_and_no_participant(hardened: ARS, owner: Dataset) -> None:
-    assert hardened.masks(3, seed=0) is None
+    assert hardened.secrets(owner, seed=0) == {}
     assert hardened.participant(owner, seed=0) is None
 
 
@@ -412,7 +411,7 @@ def test_party_that_joins_the_hardened_encoder_trains_nothing(hardened: ARS, par
     calls: list[int] = []
     party = ARS.join(hardened.publish(), parity.attacker, progress=lambda done, total, metrics: calls.append(done))
     assert not calls
-    same = [each.release(parity.victim, secret=SECRET).payload for each in (copy.copy(hardened), party)]
+    same = [each.hold_secret(SECRET).release(parity.victim).payload for each in (copy.copy(hardened), party)]
     assert (same[0] == same[1]).all()
 
 
@@ -584,7 +583,7 @@ def test_parties_by_columns_put_their_latents_side_by_side(variant: str) -> None
     other = ars.transform(changed, seed=4)
     assert (other[:, :24] == payload[:, :24]).all()  # what the others hold says nothing of these columns
     assert (other[:, 24:] != payload[:, 24:]).any()
-    assert ars.public_encoder() is None and ars.masks(3, seed=0) is None and ars.participant(data, seed=0) is None
+    assert ars.public_encoder() is None and ars.secrets(data, seed=0) == {} and ars.participant(data, seed=0) is None
     with pytest.raises(UsageError, match="nothing to publish"):
         ars.publish()
 

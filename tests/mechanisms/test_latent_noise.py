@@ -91,7 +91,7 @@ def test_directions_are_orthonormal_and_have_a_sign_of_their_own() -> None:
 
 def test_pca_is_the_same_every_time_and_says_so(base: LatentNoise, owner: Dataset) -> None:
     cut = way(base, owner, "pca", keep=3)
-    assert not cut.randomised and base.randomised
+    assert not cut.traits.randomised and base.traits.randomised
     assert (cut.release(owner).payload == cut.release(owner).payload).all()
 
 
@@ -121,7 +121,7 @@ def test_stored_directions_come_back(base: LatentNoise, owner: Dataset, tmp_path
     cut = way(base, owner, "pca", keep=3)
     cut.save(tmp_path)
     again = load_mechanism(tmp_path)
-    assert again.release(owner).digest == cut.release(owner).digest and not again.randomised
+    assert again.release(owner).digest == cut.release(owner).digest and not again.traits.randomised
 
 
 @pytest.mark.parametrize(

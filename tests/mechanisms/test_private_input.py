@@ -30,7 +30,10 @@ class Shifted(Noisy):
     """Noise, and a shift that tells the private labels: a leak that the audit must find."""
 
     name = "shifted"
-    reads_private = True
+
+    @property
+    def traits(self) -> Traits:
+        return replace(super().traits, reads_private=True)
 
     def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
         shift = sum(private.values()).astype(np.float32)
@@ -39,7 +42,7 @@ class Shifted(Noisy):
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(mechanisms._HOME, "shifted", (__name__, "Shifted"))
+    plug(monkeypatch, "mechanisms", "shifted", f"{__name__}:Shifted")
 
 
 @pytest.fixture(scope="module")
@@ -47,15 +50,14 @@ def shifted(parity: Splits) -> Mechanism:
     return Shifted(epochs=6).fit(parity.owner)
 
 
-every_promise = [test for name, test in vars(promises).items() if name.startswith("test_")]
+class TestRegisteredMechanism(MechanismConformance):
+    @pytest.fixture
+    def make(self) -> Callable[..., Mechanism]:
+        return lambda **params: Shifted(**{"epochs": 1, "batch": 64, **params})
 
-
-@pytest.mark.parametrize("promise", every_promise, ids=lambda test: test.__name__.removeprefix("test_"))
-def test_registered_mechanism_keeps_the_promise(
-    promise: Callable[..., None], shifted: Mechanism, parity: Splits, tmp_path: Path
-) -> None:
-    given = {"name": "shifted", "fitted": {"shifted": shifted}, "parity": parity, "tmp_path": tmp_path, "bad": np.nan}
-    promise(**{name: given[name] for name in inspect.signature(promise).parameters})
+    @pytest.fixture
+    def fitted(self, shifted: Mechanism) -> Mechanism:
+        return shifted
 
 
 def test_the_label_of_each_record_shapes_its_payload(shifted: Mechanism, parity: Splits) -> None:
@@ -103,7 +105,7 @@ def test_run_is_fitted_released_and_audited_with_its_private_labels(parity: Spli
     data = {"source": "digits", "utility": ["odd"], "private": ["ge5"], "limit": 300}
     run = tmp_path / "run"
     fit_run(resolve("shifted", data, {"epochs": 1, "noise": 0.1}, seed=0), run)
-    assert load_mechanism(run).reads_private
+    assert load_mechanism(run).traits.reads_private
 
     some = parity.victim.take(slice(None, None, 5))
     pixels = (some.x * 255).astype(np.uint8)[:, 0]

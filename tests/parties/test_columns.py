@@ -100,7 +100,7 @@ def test_labels_go_to_runs_that_the_party_takes_part_in_only(duo: list[Path], tm
 
 
 def test_a_vertical_run_without_labels_is_an_error(duo: list[Path], tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="'party-1' is to give the labels and has none"):
+    with pytest.raises(DataError, match="'party-1' should provide the labels but has none"):
         meet(duo, tmp_path, mode="vertical", labels="party-1")
 
 

@@ -139,7 +139,7 @@ def labels_beyond(reply: Message) -> Message:
     [
         (change_z(lambda z: np.where(z == z[0, 0], np.nan, z).astype(np.float32)), "NaN"),
         (change_z(lambda z: z[:-1]), "shape"),
-        (change_z(lambda z: z[:, :-1]), "7 numbers a record, the others have 8"),
+        (change_z(lambda z: z[:, :-1]), "7 numbers per record, the others have 8"),
         (change_z(lambda z: z.astype("complex64")), "complex64"),
         (change_z(lambda z: np.tile(z, (400, 1))), "bytes; 1,200,000 are allowed"),
         (garbage, "garbage"),
@@ -284,7 +284,7 @@ def test_a_party_answers_once_in_a_run(held: Held, kind: str, node: int, tmp_pat
     refused = held.answer(held.question(kind, node), node, tmp_path, again=True).content["refused"]
     assert dict(refused)["why"] == "terms"
     (told,) = tmp_path.glob("*/*/refused.txt")
-    assert "answers it once" in told.read_text()
+    assert "already answered this request" in told.read_text()
 
 
 def test_a_party_that_reports_nonsense_does_not_spoil_the_others_result(trio: list[Path], tmp_path: Path) -> None:

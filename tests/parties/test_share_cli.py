@@ -108,7 +108,7 @@ def test_results_are_shown_as_a_table_or_as_json(here: Path, monkeypatch: pytest
     assert FedResult.from_json(json.loads(json.dumps(fed.to_json()))) == fed
     monkeypatch.setattr(simulation, "fedavg", lambda *_, **__: fed)
     assert call(monkeypatch, "share", "fedavg", "-d", "digits", "--dp", "1,0.5", "-q") == 0
-    assert "ε = 3 a party" in capsys.readouterr().out
+    assert "ε = 3 per party" in capsys.readouterr().out
 
 
 def test_a_folder_that_is_used_is_not_written_to(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

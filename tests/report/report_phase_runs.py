@@ -26,8 +26,8 @@ def attacks(d: int, *, single: float = 0.06, best: float | None = 0.02) -> list[
         found.append(
             score("list-decoder", "list-reconstruction", "mse", best, half=0.001, baseline=0.06, control=0.001)
         )
-    angle = score("angle", "key", "angle", 1.1, half=0.03, baseline=math.pi / 2, control=0.1)
-    folded = score("angle", "key", "angle-folded", 0.7, half=0.03, baseline=math.pi / 4, control=0.1, primary=False)
+    angle = score("key-angle", "key", "angle", 1.1, half=0.03, baseline=math.pi / 2, control=0.1)
+    folded = score("key-angle", "key", "angle-folded", 0.7, half=0.03, baseline=math.pi / 4, control=0.1, primary=False)
     found += [{**entry, "better_for_owner": "higher"} for entry in (angle, folded)]
     found += [
         score(f"rows-{name}", "row", "rate", 1 / d + 0.004 * i, half=0.03, baseline=1 / d, control=1.0)

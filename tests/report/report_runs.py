@@ -10,7 +10,28 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save_file
 
+from sfumato.attacks.registry import features_suite, membership_suite, rotations_suite
+from sfumato.auditing import canaries
+from sfumato.core.schema import Schema
+from sfumato.core.threats import described
+from sfumato.core.traits import Traits
+from sfumato.mechanisms import mechanism_class, names
+
 EMPIRICAL = {"kind": "empirical", "statement": "Measured by attacks only."}
+
+
+_SCHEMA = Schema("image", (1, 8, 8), utility={"odd": ("no", "yes")}, private={"ge5": ("no", "yes")})
+_EVERY = (*features_suite(_SCHEMA), *rotations_suite(_SCHEMA, "odd"), *membership_suite(("odd",)))
+TITLES = {attack.name: [attack.title or attack.name, attack.how] for attack in _EVERY}
+TITLES |= {name: [title, ""] for name, title in canaries.TITLES.items()}
+
+
+def traits(mechanism: str, params: Mapping[str, Any]) -> Traits:
+    """As the mechanism says of itself; a stranger's are the plain ones."""
+    if mechanism not in names():
+        return Traits()
+    cls = mechanism_class(mechanism)
+    return cls(**{key: value for key, value in params.items() if key in cls.parameters()}).traits
 
 
 def score(  # one entry of scores.json
@@ -128,10 +149,10 @@ def write_run(
     (path / "metrics.jsonl").write_text("".join(json.dumps({"epoch": i, "loss": 1 / i}) + "\n" for i in range(1, 4)))
     save_file(dict(tensors if tensors is not None else gallery(shape)), path / "gallery.safetensors")
     rng = np.random.default_rng(0)
-    names = list(classes or [str(i) for i in range(10)])
+    called = list(classes or [str(i) for i in range(10)])
     points = features if features is not None else rng.standard_normal((40, 3)).tolist()
-    codes = list(labels) if labels is not None else [i % len(names) for i in range(len(points))]
-    value = {"points": points, "labels": codes, "classes": names, "label": served[0]}
+    codes = list(labels) if labels is not None else [i % len(called) for i in range(len(points))]
+    value = {"points": points, "labels": codes, "classes": called, "label": served[0]}
     (path / "features.json").write_text(json.dumps({**value, **(more_features or {})}))
     if audited:
         found = list(attacks if attacks is not None else reconstruction(0.0068))
@@ -140,6 +161,9 @@ def write_run(
                 {
                     "run": str(path),
                     "mechanism": mechanism,
+                    "traits": traits(mechanism, params or {}).to_json(),
+                    "threats": described(s["threat"] for s in found),
+                    "titles": TITLES,
                     "data": data,
                     "guarantee": dict(guarantee or EMPIRICAL),
                     "utility": list(use if use is not None else utility(0.989)),

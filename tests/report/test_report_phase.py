@@ -82,9 +82,9 @@ def test_every_strategy_and_every_guess_of_the_list_has_a_row_of_its_own(page, t
     assert names == [
         "original",
         "dec(x)",
-        "critic picks the rotation, then decode",
         "rotation invariants",
         "average of n releases",
+        "critic picks the rotation, then decode",
         "intersection of n releases",
         *(f"list decoder, guess {i} of {d}" for i in range(1, d + 1)),
     ]

@@ -16,7 +16,7 @@ from sfumato.data import load
 from sfumato.mechanisms import load_mechanism
 from sfumato.workflow import audit_run, fit_run, fit_users, release_run, resolve
 
-TINY = Effort(attack_epochs=1, attack_width=16, attack_steps=2, task_epochs=1, candidates=20, threats="attribute")
+TINY = Effort(attack_epochs=1, attack_width=16, attack_steps=2, task_epochs=1, candidates=20, threats=("attribute",))
 QUICK: dict[str, Any] = {"steps": 50, "batch": 64}
 HEAD = "user,private,utility,rows,budget\n"
 

@@ -22,7 +22,9 @@ from sfumato.core.errors import RuleBroken
 from sfumato.core.intervals import Interval, bootstrap, mean_interval, share_interval, wilson
 from sfumato.core.knowledge import Knowledge, Truth, guessing
 from sfumato.core.release import Release
-from sfumato.core.score import Direction, Score
+from sfumato.core.schema import Schema
+from sfumato.core.score import Score
+from sfumato.core.threats import Direction
 
 Guess = npt.NDArray[Any]
 
@@ -56,11 +58,24 @@ class Attack(ABC):
 
     name: ClassVar[str]
     threat: ClassVar[str]
+    """The name of a registered threat (``core.threats``)."""
+    title: ClassVar[str] = ""
+    """How a report calls it; its name, if empty."""
+    how: ClassVar[str] = ""
+    """What it does, in a few words beside what it rebuilt."""
+    version: ClassVar[int] = 1
+    """Raised whenever its figures change."""
     wants_repeats: ClassVar[bool] = False
     """Whether it compares several releases of the same victims (``knowledge.repeats``)."""
+    grants: ClassVar[tuple[str, ...]] = ()
+    """Secrets of the victims that it is told (``knowledge.granted``): an upper bound."""
+    undefended: ClassVar[Mapping[str, float]] = {}
+    """Its figures without a defence, where they need no measuring: a secret that is known is known."""
 
-    wants_masks: ClassVar[bool] = False
-    """Whether it is granted the victims' secret masks (``knowledge.masks``): an upper bound."""
+    @classmethod
+    def suite(cls, schema: Schema) -> list[Attack]:  # noqa: ARG003 — an attack on labels has one for each
+        """The attacks of this class that an audit of records of this schema runs, for attacks from plugins."""
+        return [cls()]
 
     def target(self) -> str | None:
         """The private label that is attacked, if the threat has one."""
@@ -126,6 +141,7 @@ class Attack(ABC):
                 primary=m.primary,
                 target=self.target(),
                 limits=m.limits,
+                attack_version=self.version,
             )
             for m in self.measure(guess, truth)
         )

@@ -35,13 +35,19 @@ from sfumato.privacy.one_run_bound import one_run_bound
 from sfumato.privacy.query_counter import Records
 
 if TYPE_CHECKING:
-    from sfumato.mechanisms.synth.mechanism import Synth
+    from sfumato.mechanisms.capabilities import LearnsByCounter
     from sfumato.mechanisms.synth.methods.method import Method
 
 THREAT = "differential-privacy"
 METRIC = "epsilon-lower-bound"
 WORST, NATURAL, ONE_RUN = "canary-worst", "canary-natural", "canary-one-run"
 LAYER, GRADIENT = "noise-layer", "canary-gradient"
+TITLES = {
+    WORST: "Worst-case canary",
+    NATURAL: "Natural canary",
+    ONE_RUN: "One run, many canaries",
+    GRADIENT: "Gradients before the noise",
+}
 _BLANK = 8
 """Blank records beside the worst-case canary."""
 _SAMPLE = 1000
@@ -70,7 +76,7 @@ class Losses:
     within: Values
 
 
-def obstacle(mechanism: Synth) -> str | None:
+def obstacle(mechanism: LearnsByCounter) -> str | None:
     """Why canaries say nothing about a mechanism, or None."""
     if mechanism.method_.name == LAYER:
         return None
@@ -81,7 +87,7 @@ def obstacle(mechanism: Synth) -> str | None:
     return None
 
 
-def canary_scores(mechanism: Synth, owner: Dataset, effort: Effort, seed: int) -> list[Score]:
+def canary_scores(mechanism: LearnsByCounter, owner: Dataset, effort: Effort, seed: int) -> list[Score]:
     """A lower bound of ε from each kind of canary, beside what is claimed."""
     started = time.perf_counter()
     seed = derive_seed(seed, "canaries")
@@ -111,7 +117,7 @@ def canary_scores(mechanism: Synth, owner: Dataset, effort: Effort, seed: int) -
     return [_score(name, *found[name], trials[name], mechanism, seconds) for name in found]
 
 
-def worst_case(mechanism: Synth) -> Neighbours:
+def worst_case(mechanism: LearnsByCounter) -> Neighbours:
     """A few blank records, and one that is as heavy as the domain allows, alone in the last class."""
     schema = mechanism.schema_
     last = int(np.prod(mechanism.sizes_, dtype=np.int64)) - 1
@@ -132,7 +138,7 @@ def natural(owner: Dataset, codes: IntArray, seed: int) -> Neighbours:
     return Neighbours(_records(owner.x[rest], codes[rest]), _records(owner.x[lone], codes[lone]))
 
 
-def gathered(mechanism: Synth, common: Records, count: int, seed: int) -> tuple[Crowd, IntArray]:
+def gathered(mechanism: LearnsByCounter, common: Records, count: int, seed: int) -> tuple[Crowd, IntArray]:
     """So many random records of the domain, each beside ``common`` with probability ½; and which of them are."""
     rng = np.random.default_rng(seed)
     classes = int(np.prod(mechanism.sizes_, dtype=np.int64))
@@ -141,7 +147,7 @@ def gathered(mechanism: Synth, common: Records, count: int, seed: int) -> tuple[
     return Crowd(common, canaries, coins, RepeatableNoise(derive_seed(seed, "noise"))), coins
 
 
-def whole_runs(mechanism: Synth, neighbours: Neighbours, records: int, runs: int, seed: int) -> Losses:
+def whole_runs(mechanism: LearnsByCounter, neighbours: Neighbours, records: int, runs: int, seed: int) -> Losses:
     """The loss of whole runs of ``learn``, so many in each world: the slow way, with no question fixed."""
     found: tuple[list[float], list[float]] = ([], [])
     for number in range(2 * runs):
@@ -195,7 +201,7 @@ def guessed(crowd: Crowd, coins: IntArray, delta: float) -> tuple[float, float]:
     return found[0], found[1]
 
 
-def codes_of(mechanism: Synth, data: Dataset) -> IntArray:
+def codes_of(mechanism: LearnsByCounter, data: Dataset) -> IntArray:
     """The joint class of each record, as the method sees it."""
     if not mechanism.sizes_:
         return np.zeros(len(data), dtype=np.int64)
@@ -208,7 +214,7 @@ def _bound(losses: Losses, threshold: float, delta: float, confidence: float = 0
     return epsilon_lower_bound(hits, len(losses.within), alarms, len(losses.without), delta, confidence)
 
 
-def _score(name: str, value: float, most: float, n: int, mechanism: Synth, seconds: float) -> Score:
+def _score(name: str, value: float, most: float, n: int, mechanism: LearnsByCounter, seconds: float) -> Score:
     claimed = mechanism.guarantee().epsilon
     high = claimed if claimed is not None and claimed >= value else most
     return Score(
@@ -227,7 +233,7 @@ def _score(name: str, value: float, most: float, n: int, mechanism: Synth, secon
     )
 
 
-def _built(mechanism: Synth, records: int) -> Method:
+def _built(mechanism: LearnsByCounter, records: int) -> Method:
     """The method again, with nothing learnt."""
     method = type(mechanism.method_)(mechanism.method_.task)
     method.plan(public_number(records))  # as fit does, before it learns

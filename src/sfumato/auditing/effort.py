@@ -13,14 +13,24 @@ Geometry = Literal["pca", "umap"]
 
 @dataclass(frozen=True)
 class Effort:
-    """Epochs, width and least number of steps of the inverse networks, and how often they query a randomised
-    mechanism anew (0: for every epoch); epochs of the fresh classifier; candidates; further releases of the same
-    victims, where there are keys; how the picture of the payloads is made; whether the attacks of one threat are all
-    that is run, or none at all.
+    """How much time an audit takes.
 
-    For synthetic releases: records whose membership is in question; learning runs with a canary, transcripts drawn in
-    each world of each, and the questions after which such a run is cut short; canaries of the single run with many;
-    students by name (none: those of the kind of data), and the width of the CNN among them."""
+    attack_epochs, attack_width, attack_steps   passes, width and minimum number of steps of the inverse networks
+    attack_renewals  how often they query a randomised mechanism anew (0: for every epoch)
+    task_epochs      passes of the fresh classifier
+    candidates       records among which a released one is looked for
+    repeats          further releases of the same victims
+    geometry         how the picture of the payloads is made
+    threats          the only threats that are tried; None: all
+
+    For synthetic releases:
+    suspects         records whose membership is in question
+    canary_runs, draws, questions   learning runs with a canary, transcripts drawn in each world of each, and the
+                     questions after which such a run is cut short
+    canaries         in the single run with many
+    students         by name; empty: those of the kind of data
+    student_width    filters in the first layer of the CNN among them
+    """
 
     attack_epochs: int = 6
     attack_width: int = 32
@@ -30,7 +40,7 @@ class Effort:
     candidates: int = 1000
     repeats: int = 7
     geometry: Geometry = "pca"
-    threats: Literal["all", "none", "attribute", "reconstruction", "list-reconstruction"] = "all"
+    threats: tuple[str, ...] | None = None
     suspects: int = 2000
     canary_runs: int = 1
     draws: int = 400_000
@@ -40,7 +50,13 @@ class Effort:
     student_width: int = 16
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "students", tuple(self.students))  # JSON gives back a list
+        object.__setattr__(self, "students", tuple(self.students))  # JSON gives back lists
+        if self.threats is not None:
+            object.__setattr__(self, "threats", tuple(self.threats))
+
+    def tries(self, threat: str) -> bool:
+        """Whether attacks of this threat are run."""
+        return self.threats is None or threat in self.threats
 
 
 SMOKE = Effort(

@@ -21,7 +21,8 @@ from sfumato.core.metrics import Values
 from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
 from sfumato.core.schema import Schema
-from sfumato.core.score import Direction, Score
+from sfumato.core.score import Score
+from sfumato.core.threats import Direction
 from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 THREAT = "fidelity"

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sfumato.attacks.base import Measured, measure_reconstruction
 from sfumato.attacks.masks.mask_attacks import KnownMask
 from sfumato.core.dataset import FloatArray, Splits
+from sfumato.core.errors import UsageError
 from sfumato.core.knowledge import Knowledge
 from sfumato.core.randomness import derive_seed
-
-if TYPE_CHECKING:
-    from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.capabilities import HasEncoder, HasParticipants, Keyed
 
 
 @dataclass(frozen=True)
@@ -34,19 +33,21 @@ def overlap_errors(
     One party, so one mask.
     """
     victims = derive_seed(seed, "victims")
-    masks = mechanism.masks(len(splits.victim), seed=victims)
+    if not (isinstance(mechanism, Keyed) and isinstance(mechanism, HasParticipants)):
+        raise UsageError(f"{mechanism.name} has no masks.")
+    masks = mechanism.secrets(splits.victim, seed=victims).get("mask")
     participant = mechanism.participant(splits.attacker, seed=derive_seed(seed, "participant"))
     if masks is None or participant is None:
-        raise ValueError(f"{mechanism.name} has no masks")
+        raise UsageError(f"{mechanism.name} has no masks in this setting.")
     release = mechanism.release(splits.victim, seed=victims)
     found = []
     for rate in rates:
         guessed = flipped(masks[0], rate, derive_seed(seed, "overlap", rate))
         knowledge = Knowledge(
             auxiliary=splits.attacker,
-            encoder=mechanism.public_encoder(),
+            encoder=mechanism.public_encoder() if isinstance(mechanism, HasEncoder) else None,
             participant=participant,
-            masks=guessed[None],
+            granted={"mask": guessed[None]},
             seed=derive_seed(seed, "attacker"),
         )
         guess = KnownMask(epochs=1, steps=steps).guess(release, knowledge)

@@ -19,12 +19,12 @@ from sfumato.core.randomness import derive_seed
 from sfumato.privacy.lower_bounds import epsilon_lower_bound
 
 if TYPE_CHECKING:
-    from sfumato.mechanisms.synth.mechanism import Synth
+    from sfumato.mechanisms.capabilities import LearnsByCounter
 
 _FEWEST, _MOST = 200, 2000
 
 
-def layer_bound(mechanism: Synth, seed: int) -> tuple[float, float, int]:
+def layer_bound(mechanism: LearnsByCounter, seed: int) -> tuple[float, float, int]:
     """The lower bound that runs with and without the heaviest record show, the most that so many could, and how many.
 
     Runs are as many as it takes to refute the claimed ε, within reason.

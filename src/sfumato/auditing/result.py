@@ -1,4 +1,4 @@
-"""What an audit found, and the undefended figures that several audits share."""
+"""What an audit found."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 from sfumato.core.dataset import FloatArray
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.score import Score, worst_by_threat
+from sfumato.core.threats import described
+from sfumato.core.traits import Traits
 
 Say = Callable[[str], None]
 GALLERY = 8
@@ -19,17 +21,20 @@ GALLERY = 8
 class Audit:
     """What was measured, and what a report shows of it.
 
-    ``confusion`` holds, for each private label, what the worst attribute attack took for what: its name, the classes,
-    and a matrix with the truth in rows and the guess in columns. ``information`` is an estimate and ranks nothing.
-    ``wrong_key`` is the accuracy that other keys than the right one give, {} for a mechanism without keys.
+    ``titles`` says, for each attack, what a report calls it and what it does. ``confusion`` is, for each private
+    label, what the worst attribute attack took for what: its name, the classes, and a matrix with the truth in rows and
+    the guess in columns. ``information`` is an estimate and ranks nothing. ``wrong_key`` is the accuracy that other
+    keys than the right one give, {} for a mechanism without keys.
     """
 
     mechanism: str
+    traits: Traits
     data: str
     guarantee: Guarantee
     utility: tuple[Score, ...]
     attacks: tuple[Score, ...]
     skipped: tuple[tuple[str, str], ...]
+    titles: dict[str, tuple[str, str]]
     confusion: dict[str, dict[str, Any]]
     information: tuple[Score, ...]
     wrong_key: dict[str, Any]
@@ -49,25 +54,16 @@ class Audit:
     def to_json(self) -> dict[str, Any]:
         return {
             "mechanism": self.mechanism,
+            "traits": self.traits.to_json(),
             "data": self.data,
             "guarantee": self.guarantee.to_json(),
             "utility": [score.to_json() for score in self.utility],
             "attacks": [score.to_json() for score in self.attacks],
             "worst": {threat: score.to_json() for threat, score in self.worst.items()},
             "skipped": [{"attack": attack, "reason": reason} for attack, reason in self.skipped],
+            "titles": {attack: list(words) for attack, words in self.titles.items()},
             "confusion": self.confusion,
             "information": [score.to_json() for score in self.information],
             "wrong_key": self.wrong_key,
+            "threats": described(s.threat for s in (*self.utility, *self.attacks, *self.information)),
         }
-
-
-class Controls:
-    """What each attack and task gets from the raw records; measured once for a data set and kept."""
-
-    def __init__(self) -> None:
-        self._values: dict[str, dict[str, float]] = {}
-
-    def get(self, key: str, measure: Callable[[], dict[str, float]]) -> dict[str, float]:
-        if key not in self._values:
-            self._values[key] = measure()
-        return self._values[key]

@@ -11,10 +11,15 @@ from torch import nn
 from torch.nn import functional as F
 
 from sfumato.attacks.base import Measured, measure_classification
+from sfumato.auditing.plans.base import Scene
+from sfumato.auditing.plans.shared import latents
+from sfumato.auditing.result import Say
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.randomness import derive_seed
-from sfumato.core.release import Release
+from sfumato.core.release import Release, raw_release
 from sfumato.core.score import Score
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.capabilities import Answers, Classifies
 from sfumato.nets.encoders import classifier
 from sfumato.nets.training_loop import as_tensor, forward_in_batches, minibatches, take_step
 
@@ -24,6 +29,38 @@ CLEAN = "fresh classifier, clean records"
 """The fresh classifier in the hands of a party, which reads its own records without noise."""
 _FEWEST_STEPS = 300
 """A receiver with few records passes over them more often."""
+
+
+def utility_scores(mechanism: Mechanism, scene: Scene, say: Say) -> list[Score]:
+    """The own classifier first (it ranks), then a fresh one for every utility label that a receiver may learn."""
+    splits, victim, effort, seed = scene.splits, scene.splits.victim, scene.effort, scene.seed
+    say(f"{mechanism.name}: utility")
+    scores = []
+    logits = None
+    if isinstance(mechanism, Answers):
+        logits = mechanism.answer(victim, seed=derive_seed(seed, "victims"))
+    elif isinstance(mechanism, Classifies):
+        logits = mechanism.predict(scene.release.payload)
+    if logits is not None:
+        scores += own_scores(logits, victim, next(iter(victim.utility)))
+    if mechanism.traits.hides_result:
+        return scores
+    owner = mechanism.release(splits.owner, seed=derive_seed(seed, "owner"))
+    encoder = scene.knowledge.encoder if mechanism.traits.parties else None
+    clean = None if encoder is None else latents(encoder, victim)  # each party reads its own records like that
+    raw_owner, raw_victim = raw_release(splits.owner), raw_release(victim)
+    for label in victim.utility:
+
+        def fresh(
+            a: Release, b: Release, control: float | None, clean: FloatArray | None = None, label: str = label
+        ) -> list[Score]:
+            return fresh_scores(a, b, victim, label, effort.task_epochs, seed, control, clean)
+
+        control = scene.controls.get(
+            f"{FRESH}:{label}", lambda: {s.metric: s.value for s in fresh(raw_owner, raw_victim, None)}
+        )
+        scores += fresh(owner, scene.release, control["accuracy"], clean)
+    return scores
 
 
 def own_scores(logits: FloatArray, victim: Dataset, label: str) -> list[Score]:

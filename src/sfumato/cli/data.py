@@ -1,4 +1,4 @@
-"""``sfumato data``: what can be loaded, what is in it, what is wrong with it."""
+"""``sfumato data``: list, describe and check data sets, and draft domains."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sfumato.core.errors import DataError
 
 app = typer.Typer(help="List, describe and check data.", no_args_is_help=True, rich_markup_mode=None)
 
-Source = Annotated[str, typer.Argument(help="A named data set, or a file or folder.", metavar="SOURCE")]
+Source = Annotated[str, typer.Argument(help="A named data set, a file or a folder.", metavar="SOURCE")]
 
 
 @app.command("list")
 def list_(json: Json = False) -> None:
-    """The named data sets, and which of them are at hand."""
+    """List the named data sets and where each would be read from."""
     from sfumato.cli.output import OUT, new_table, print_json
     from sfumato.data import listing
 
@@ -39,7 +39,7 @@ def show(
     subject: Id = None,
     json: Json = False,
 ) -> None:
-    """Describe a data set: shape, labels, classes, subjects."""
+    """Describe a data set: shape, labels, classes and subjects."""
     from sfumato.cli.output import OUT, print_json
     from sfumato.data import describe, load
 
@@ -61,7 +61,7 @@ def check(
     domain: Domain = None,
     json: Json = False,
 ) -> None:
-    """Everything that is wrong with a file, in one pass; exit code 3 if it cannot be used."""
+    """Find all problems of a file in one pass. The exit code is 3 if it cannot be used."""
     from dataclasses import asdict
 
     from sfumato.cli.output import OUT, print_json
@@ -77,7 +77,7 @@ def check(
     for problem in problems:
         OUT.print(str(problem), markup=False)
     if errors:
-        raise DataError(f"{source}: {_count(errors, 'error')} to mend before it can be used.")
+        raise DataError(f"{source}: fix {_count(errors, 'error')} before using it.")
     OUT.print(f"{source}: fine" + (f", {_count(len(problems), 'warning')}" if problems else ""), markup=False)
 
 
@@ -89,7 +89,7 @@ def domain(
     private: Private = None,
     subject: Id = None,
 ) -> None:
-    """Draft a domain file (TOML) from the records, to be corrected from what is publicly known."""
+    """Draft a domain file (TOML) from the records, to be corrected from public knowledge."""
     from sfumato.cli.output import OUT
     from sfumato.data import domain_draft
 

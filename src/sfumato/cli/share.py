@@ -1,4 +1,4 @@
-"""``sfumato share``: several parties share representations and learn together, on Flower."""
+"""``sfumato share``: several parties share representations and learn from them together, with Flower."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from sfumato.cli.options import Data, Domain, Id, Json, Private, Quiet, Seed, Se
 from sfumato.core.errors import UsageError
 
 app = typer.Typer(
-    help="Parties share representations and learn together (Flower).", no_args_is_help=True, rich_markup_mode=None
+    help="Share representations among parties and learn together (with Flower).",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
-Parties = Annotated[int, typer.Option("--parties", "-k", help="How many parties.")]
+Parties = Annotated[int, typer.Option("--parties", "-k", help="Number of parties.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=30, help="Use at most this many records in all.")]
-Each = Annotated[int | None, typer.Option("--each", min=1, help="Records that each party shares.")]
+Each = Annotated[int | None, typer.Option("--each", min=1, help="Number of records that each party shares.")]
 Mode = Annotated[str, typer.Option("--mode", help="horizontal, vertical or filter.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Folder for parties and result; must not exist.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder for the parties and the result; must not exist.")]
 
 
 @app.command()
@@ -35,18 +37,18 @@ def simulate(
     each: Each = None,
     domain: Domain = None,
     settings: Set = None,
-    initiator: Annotated[str, typer.Option("--initiator", help="Who publishes the encoder.")] = "party-0",
-    learner: Annotated[str, typer.Option("--learner", help="Trained on the shared set: mlp or logistic.")] = "mlp",
+    initiator: Annotated[str, typer.Option("--initiator", help="Party that publishes the encoder.")] = "party-0",
+    learner: Annotated[str, typer.Option("--learner", help="Classifier for the shared set: mlp or logistic.")] = "mlp",
     wire: Annotated[
-        str, typer.Option("--wire", help="Numbers on the wire: float32, float16, uint8, uint4.")
+        str, typer.Option("--wire", help="Precision on the wire: float32, float16, uint8 or uint4.")
     ] = "float32",
-    timeout: Annotated[float, typer.Option("--timeout", help="Seconds for each phase.")] = 3600.0,
+    timeout: Annotated[float, typer.Option("--timeout", help="Time limit of each phase, in seconds.")] = 3600.0,
     out: Out = None,
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Cut a data set among parties; let them publish, share and learn on Flower's simulation engine."""
+    """Split a data set among parties and let them publish, share and learn in Flower's simulation engine."""
     from sfumato.cli.output import OUT, Talk, print_json
     from sfumato.parties.party_mechanisms import check_mode
     from sfumato.parties.party_mechanisms import settings as known
@@ -87,11 +89,11 @@ def simulate(
 def fedavg(
     data: Data,
     parties: Parties = 5,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="How many rounds.")] = 10,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Number of rounds.")] = 10,
     dp: Annotated[
-        str | None, typer.Option("--dp", help="DP-FedAvg: noise multiplier and clipping norm, like 1.0,0.5.")
+        str | None, typer.Option("--dp", help="DP-FedAvg with this noise multiplier and clipping norm, e.g. 1.0,0.5.")
     ] = None,
-    epochs: Annotated[int, typer.Option("--epochs", min=1, help="Local epochs in a round.")] = 1,
+    epochs: Annotated[int, typer.Option("--epochs", min=1, help="Local epochs per round.")] = 1,
     x: X = None,
     utility: Utility = None,
     private: Private = None,
@@ -104,7 +106,7 @@ def fedavg(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Federated averaging of a classifier on the same parties, by Flower's own strategies: accuracy and bytes."""
+    """Train a classifier by federated averaging on the same parties, with Flower's own strategies."""
     from sfumato.cli.output import OUT, Talk, new_table, print_json
     from sfumato.parties.simulation import fedavg as run
 
@@ -135,7 +137,7 @@ def fedavg(
     for one in result.rounds:
         table.add_row(str(one.number), _figure(one.accuracy), f"{one.bytes_up:,}", f"{one.bytes_down:,}")
     OUT.print(table)
-    spent = "" if result.epsilon is None else f", ε = {result.epsilon:.3g} a party (δ = {result.delta:g})"
+    spent = "" if result.epsilon is None else f", ε = {result.epsilon:.3g} per party (δ = {result.delta:g})"
     OUT.print(
         f"{result.strategy}: accuracy {_figure(result.accuracy)}, {_sizes(result.to_json())}{spent}", markup=False
     )
@@ -144,9 +146,9 @@ def fedavg(
 @app.command()
 def split(
     data: Data,
-    out: Annotated[Path, typer.Option("--out", help="Gets one folder a party; must not exist.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder for the parties, one sub-folder each; must not exist.")],
     parties: Parties = 3,
-    vertical: Annotated[bool, typer.Option("--vertical", help="Share out columns instead of records.")] = False,
+    vertical: Annotated[bool, typer.Option("--vertical", help="Divide columns instead of records.")] = False,
     x: X = None,
     utility: Utility = None,
     private: Private = None,
@@ -155,12 +157,12 @@ def split(
     each: Each = None,
     domain: Domain = None,
     repeatable: Annotated[
-        bool, typer.Option("--repeatable", help="For experiments: noise follows from --seed; federated averaging, too.")
+        bool, typer.Option("--repeatable", help="For experiments: repeatable noise; federated averaging is allowed.")
     ] = False,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Cut a data set into one folder a party, to try a deployment out."""
+    """Split a data set into one folder per party, to try out a deployment."""
     from sfumato.cli.output import OUT, print_json
     from sfumato.parties.partition import split_parties
 
@@ -187,7 +189,7 @@ def split(
 
 @app.command("app")
 def app_(
-    folder: Annotated[Path, typer.Argument(help="Gets the Flower app; must not exist.")],
+    folder: Annotated[Path, typer.Argument(help="Folder for the Flower app; must not exist.")],
     parties: Parties = 3,
     mode: Mode = "horizontal",
     settings: Set = None,
@@ -196,7 +198,7 @@ def app_(
     ),
     json: Json = False,
 ) -> None:
-    """Lay down the Flower app for a real deployment: one SuperLink, one SuperNode an organisation."""
+    """Write the Flower app for a real deployment, with one SuperLink and one SuperNode per organisation."""
     from sfumato.cli.output import OUT, print_json
     from sfumato.parties.app_files import lay_app
     from sfumato.parties.flower_processes import need_flower
@@ -211,7 +213,7 @@ def app_(
         print_json({"app": str(folder)})
     else:
         OUT.print(
-            f"{folder}\nnext: flwr run {folder} SUPERLINK --stream, with SUPERLINK as ~/.flwr/config.toml names it",
+            f"{folder}\nnext: flwr run {folder} SUPERLINK --stream, where ~/.flwr/config.toml defines SUPERLINK",
             markup=False,
         )
 
@@ -222,7 +224,7 @@ def _noise_and_clip(text: str | None) -> tuple[float, float]:
     try:
         noise, clip = (float(part) for part in text.split(","))
     except ValueError:
-        raise UsageError(f"--dp {text}: write it as noise,clip like 1.0,0.5.") from None
+        raise UsageError(f"--dp {text}: write it as noise,clip, for example 1.0,0.5.") from None
     if not (noise > 0 and clip > 0):
         raise UsageError(f"--dp {text}: both numbers must be above 0.")
     return noise, clip

@@ -1,6 +1,6 @@
-"""What can go wrong, by intent: each error knows the exit code that a command ends with.
+"""The errors that sfumato raises on purpose, each with the exit code of the command line.
 
-A message says what is wrong, where (file, column, row, parameter and value) and what to do.
+A message says what is wrong, where (file, column, row, parameter and value) and what to do about it.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Iterable
 
 
 class SfumatoError(Exception):
-    """Base of every error that sfumato raises on purpose."""
+    """Base class of all errors that sfumato raises on purpose."""
 
     exit_code = 1
 
 
 class UsageError(SfumatoError):
-    """A name, parameter or combination that sfumato does not have."""
+    """An unknown name, or a parameter or combination that is not allowed."""
 
     exit_code = 2
 
@@ -28,17 +28,17 @@ class DataError(SfumatoError):
 
 
 class GateFailed(SfumatoError):
-    """A release that does not meet the limits it was held against."""
+    """A release that does not meet the limits set for it."""
 
     exit_code = 4
 
 
 class RuleBroken(SfumatoError):
-    """A mechanism or an attack that breaks one of the house's rules (a bug in that component)."""
+    """A mechanism or attack that breaks a rule of the framework, which is a bug in that component."""
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
-    """The error for a mistyped name, with the nearest name that exists."""
+    """Return the error for an unknown name, suggesting the nearest known one."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(names) or 'none'}."
@@ -46,7 +46,7 @@ def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
 
 
 def check_range(owner: str, parameter: str, value: float, low: float, high: float, *, open_low: bool = False) -> None:
-    """Raise unless low ≤ value ≤ high (low < value with ``open_low``); NaN is out of every range."""
+    """Raise ``UsageError`` unless low ≤ value ≤ high (low < value with ``open_low``). NaN is always out of range."""
     inside = (low < value if open_low else low <= value) and value <= high
     if not inside:
         bracket = "(" if open_low else "["

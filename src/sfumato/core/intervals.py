@@ -1,4 +1,4 @@
-"""95 % intervals. Records of one subject are not independent: where subjects repeat, subjects are resampled."""
+"""95 % intervals. Records of one subject are not independent, so where subjects repeat, subjects are resampled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Z = 1.959963984540054
 
 
 def wilson(successes: float, n: int) -> Interval:
-    """Wilson's interval of a proportion."""
+    """Return the Wilson interval of a proportion."""
     if n == 0:
         return (0.0, 1.0)
     share = successes / n
@@ -25,21 +25,21 @@ def wilson(successes: float, n: int) -> Interval:
 
 
 def share_interval(hits: Values, subjects: npt.NDArray[Any] | None = None) -> Interval:
-    """The interval of a share of yes/no values: Wilson's, or the bootstrap over subjects where they repeat."""
+    """Return the interval of the mean of yes/no values: Wilson's, or a bootstrap over subjects if they repeat."""
     if _groups(subjects, len(hits)) is None:
         return wilson(float(hits.sum()), len(hits))
     return mean_interval(hits, subjects)
 
 
 def mean_interval(values: Values, subjects: npt.NDArray[Any] | None = None) -> Interval:
-    """The bootstrap interval of a mean."""
+    """Return the bootstrap interval of a mean."""
     return bootstrap(lambda weights: float(weights @ values / weights.sum()), len(values), subjects)
 
 
 def bootstrap(
     statistic: Statistic, n: int, subjects: npt.NDArray[Any] | None = None, *, resamples: int = 400
 ) -> Interval:
-    """The percentile bootstrap of a statistic of the records' weights; subjects are drawn, not records."""
+    """Return the percentile bootstrap interval of a statistic; where subjects repeat, subjects are drawn."""
     rng = np.random.default_rng(0)
     groups = _groups(subjects, n)
     drawn = n if groups is None else int(groups.max()) + 1
@@ -51,7 +51,7 @@ def bootstrap(
 
 
 def _groups(subjects: npt.NDArray[Any] | None, n: int) -> npt.NDArray[np.intp] | None:
-    """Subject numbers if any subject has several records, else None."""
+    """Return subject numbers if subjects have several records, else None."""
     if subjects is None:
         return None
     unique, groups = np.unique(subjects, return_inverse=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import RuleBroken
@@ -57,9 +57,8 @@ class Knowledge:
                 line-up), in an order and under ids that say nothing; for a synthetic release, records of which half
                 were the owner's
     participant the attacker as one of the parties, with a substitute decoder of its own; None without masks
-    masks       (N, h), the mask under which each victim was released: granted to the upper bound alone
+    granted     secrets behind the victims' release by name (a mask (N, h) …): for upper bounds alone
     parties     how many parties released the victims, by turns: everybody sees who shared what
-    secret      what stays unknown (keys, masks …), for the card
     """
 
     auxiliary: Dataset
@@ -72,15 +71,14 @@ class Knowledge:
     line_ups: FloatArray | None = None
     candidates: Dataset | None = None
     participant: Participant | None = None
-    masks: FloatArray | None = None
+    granted: Mapping[str, FloatArray] = field(default_factory=dict)
     parties: int = 1
-    secret: tuple[str, ...] = ()
     seed: int = 0
 
 
 class Truth:
-    """The victims' records, where each stands among the candidates or in its line-up, the keys or masks of their
-    release, and which of them the owner's data held.
+    """The victims' records, where each stands among the candidates or in its line-up, the secrets behind their
+    release by name (one row a record), and which of the candidates the owner's data held.
 
     Opening it while an attack guesses raises ``RuleBroken``.
     """
@@ -90,15 +88,13 @@ class Truth:
         victim: Dataset,
         positions: IntArray | None = None,
         *,
-        keys: FloatArray | None = None,
+        secrets: Mapping[str, FloatArray] | None = None,
         members: IntArray | None = None,
-        masks: FloatArray | None = None,
     ) -> None:
         self.__victim = victim
         self.__positions = positions
-        self.__keys = keys
+        self.__secrets = dict(secrets or {})
         self.__members = members
-        self.__masks = masks
 
     def open(self) -> Dataset:
         """The victims, for the scorer."""
@@ -107,31 +103,25 @@ class Truth:
 
     def positions(self) -> IntArray:
         """The place of each victim among the candidates or in its line-up, for the scorer."""
-        _refuse_while_guessing()
-        if self.__positions is None:
-            raise RuleBroken("there are no candidates in this truth.")
-        return self.__positions
+        return _known(self.__positions, "candidates")
 
-    def keys(self) -> FloatArray:
-        """The key of each victim's release, (N, d, d), for the scorer."""
-        _refuse_while_guessing()
-        if self.__keys is None:
-            raise RuleBroken("there are no keys in this truth.")
-        return self.__keys
-
-    def masks(self) -> FloatArray:
-        """The mask of each victim's release, (N, h), for the scorer."""
-        _refuse_while_guessing()
-        if self.__masks is None:
-            raise RuleBroken("there are no masks in this truth.")
-        return self.__masks
+    def secret(self, name: str) -> FloatArray:
+        """The secret of that name behind each victim's release, (N, …), for the scorer."""
+        return _known(self.__secrets.get(name), f"secret '{name}'")
 
     def members(self) -> IntArray:
         """1 for each candidate that was among the owner's records, 0 for the others, for the scorer."""
-        _refuse_while_guessing()
-        if self.__members is None:
-            raise RuleBroken("there are no members in this truth.")
-        return self.__members
+        return _known(self.__members, "members")
+
+
+T = TypeVar("T")
+
+
+def _known(value: T | None, what: str) -> T:
+    _refuse_while_guessing()
+    if value is None:
+        raise RuleBroken(f"this truth holds no {what}.")
+    return value
 
 
 def _refuse_while_guessing() -> None:

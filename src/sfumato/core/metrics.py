@@ -1,4 +1,4 @@
-"""Metrics with their range and direction, one value a record where that is possible.
+"""Metrics, with one value per record where possible.
 
 Records and guesses are arrays (N, …) in [0, 1]; class scores are (N, classes) probabilities.
 """
@@ -16,30 +16,30 @@ from sfumato.core.schema import Column
 Values = npt.NDArray[np.float64]
 
 PSNR_CAP = 100.0
-"""dB; a perfect guess has no finite PSNR."""
+"""Largest PSNR in dB; that of a perfect guess would be infinite."""
 
 
 def mse(truth: FloatArray, guess: FloatArray) -> Values:
-    """Mean squared error of each record, in [0, 1]."""
+    """Return the mean squared error of each record, in [0, 1]."""
     return np.asarray((_flat(truth - guess).astype(np.float64) ** 2).mean(axis=1))
 
 
 def l1(truth: FloatArray, guess: FloatArray) -> Values:
-    """Mean absolute error of each record, in [0, 1]."""
+    """Return the mean absolute error of each record, in [0, 1]."""
     return np.asarray(np.abs(_flat(truth - guess).astype(np.float64)).mean(axis=1))
 
 
 def psnr(truth: FloatArray, guess: FloatArray) -> Values:
-    """10·log₁₀(1/MSE) of each record in dB for the data range 1, in [0, 100]."""
+    """Return the PSNR of each record, 10·log₁₀(1/MSE) for data range 1, in dB and in [0, 100]."""
     floor = 10.0 ** (-PSNR_CAP / 10.0)
     return np.asarray(-10.0 * np.log10(np.maximum(mse(truth, guess), floor)))
 
 
 def ssim(truth: FloatArray, guess: FloatArray) -> Values:
-    """Structural similarity of each picture (N, C, H, W) for the data range 1, in [−1, 1].
+    """Return the structural similarity of each image (N, C, H, W) for data range 1, in [−1, 1].
 
-    Wang et al. 2004: Gaussian window of σ = 1.5 and 11 pixels, K₁ = 0.01, K₂ = 0.03, population covariance; the
-    5-pixel border, where the window leaves the picture, does not count.
+    Wang et al. 2004: Gaussian window with σ = 1.5 and 11 pixels, K₁ = 0.01, K₂ = 0.03, population covariance. The
+    5-pixel border, where the window leaves the image, is ignored.
     """
     from scipy.ndimage import gaussian_filter
 
@@ -60,14 +60,13 @@ def ssim(truth: FloatArray, guess: FloatArray) -> Values:
 
 
 def best_of(truth: FloatArray, guesses: FloatArray) -> FloatArray:
-    """Of several guesses a record, (N, k, …), the one with the least squared error, (N, …)."""
+    """Return the guess with the least squared error, (N, …), out of several per record, (N, k, …)."""
     errors = np.stack([mse(truth, guesses[:, place]) for place in range(guesses.shape[1])], axis=1)
     return np.asarray(guesses[np.arange(len(guesses)), errors.argmin(axis=1)])
 
 
 def angle(truth: FloatArray, guess: FloatArray) -> Values:
-    """The angle between two directions (N, d) in [0, π]. A guess of zeros, no direction, is at π/2: what a uniform
-    one has on average."""
+    """Return the angle between directions (N, d), in [0, π]; a guess of zeros gets π/2, the mean of a uniform guess."""
     a, b = truth.astype(np.float64), guess.astype(np.float64)
     lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
     cosine = (a * b).sum(axis=1) / np.where(lengths > 0.0, lengths, 1.0)
@@ -75,38 +74,40 @@ def angle(truth: FloatArray, guess: FloatArray) -> Values:
 
 
 def folded_angle(truth: FloatArray, guess: FloatArray) -> Values:
-    """The angle between two lines, in [0, π/2]: u and −u count as one. Zeros have the mean of a uniform guess, π/4 at
-    d = 2."""
+    """Return the angle between lines, in [0, π/2], where u and −u count as one.
+
+    A guess of zeros gets the mean of a uniform guess, π/4 for d = 2.
+    """
     angles = angle(truth, guess)
     uniform = _mean_folded_angle(guess.shape[1])
     return np.where(guess.any(axis=1), np.minimum(angles, np.pi - angles), uniform)
 
 
 def _mean_folded_angle(d: int) -> float:
-    """The angle t has the density sin(t)^(d − 2) on [0, π/2]."""
+    """Return the mean angle of a uniform guess, whose density on [0, π/2] is sin(t)^(d − 2)."""
     t = (np.arange(10_000) + 0.5) * np.pi / 20_000
     density = np.sin(t) ** (d - 2)
     return float((t * density).sum() / density.sum())
 
 
 def correct(truth: IntArray, scores: FloatArray) -> Values:
-    """1 where the highest score is the true class; its mean is the accuracy."""
+    """Return 1 where the highest score is the true class, else 0; the mean is the accuracy."""
     return np.asarray(scores.argmax(axis=1) == truth, dtype=np.float64)
 
 
 def confusion(truth: IntArray, scores: FloatArray) -> IntArray:
-    """How often each class (row) was taken for each class (column, the highest score), (classes, classes)."""
+    """Count how often each true class (row) was predicted as each class (column): (classes, classes)."""
     classes = scores.shape[1]
     pairs = truth * classes + scores.argmax(axis=1)
     return np.bincount(pairs, minlength=classes**2).reshape(classes, classes)
 
 
 Statistic = Callable[[Values], float]
-"""A metric as a function of the records' weights, so that a bootstrap only has to count."""
+"""A metric as a function of the records' weights, so that a bootstrap only needs to draw weights."""
 
 
 def balanced_accuracy_statistic(truth: IntArray, scores: FloatArray) -> Statistic:
-    """The mean over the classes that occur of the share of their records that were recognised, in [0, 1]."""
+    """Return the balanced accuracy as a statistic: the recall averaged over the classes that occur, in [0, 1]."""
     right = correct(truth, scores)
 
     def statistic(weights: Values) -> float:
@@ -118,10 +119,10 @@ def balanced_accuracy_statistic(truth: IntArray, scores: FloatArray) -> Statisti
 
 
 def auroc_statistic(truth: IntArray, scores: FloatArray) -> Statistic:
-    """Area under the ROC curve in [0, 1], one class against the rest, averaged over the classes that occur.
+    """Return the area under the ROC curve as a statistic: one class against the rest, averaged over those that occur.
 
-    A class's area is the chance that a record of the class scores above one that is not, ties counting half
-    (Mann–Whitney). 0.5 is a guess.
+    The area of a class is the probability that one of its records scores above a record of another class, with ties
+    counting half (Mann–Whitney). It lies in [0, 1], and 0.5 is chance level.
     """
     levels = {code: np.unique(scores[:, code], return_inverse=True)[1] for code in np.unique(truth)}
 
@@ -140,10 +141,9 @@ def auroc_statistic(truth: IntArray, scores: FloatArray) -> Statistic:
 
 
 def tpr_statistic(truth: IntArray, scores: FloatArray, fpr: float) -> Statistic:
-    """The share of the records with truth 1 that score above a threshold which a share ``fpr`` of the others passes.
+    """Return, as a statistic, the true positive rate (records with truth 1) at the false positive rate ``fpr``.
 
-    Between two thresholds a coin decides (the ROC curve is joined by straight lines), so that a score that says
-    nothing has a share of ``fpr``.
+    The ROC curve is interpolated linearly between thresholds, so an uninformative score has a rate of ``fpr``.
     """
     _, level = np.unique(-scores, return_inverse=True)  # the highest score first
 
@@ -166,7 +166,7 @@ def _flat(values: FloatArray) -> FloatArray:
 
 
 def categories_right(truth: FloatArray, guess: FloatArray, columns: Sequence[Column]) -> Values:
-    """Share of the categorical columns of each record (N, D) whose likeliest category is the true one."""
+    """Return the fraction of the categorical columns of each record (N, D) whose likeliest category is correct."""
     right, at, count = np.zeros(len(truth)), 0, 0
     for column in columns:
         if column.kind == "categorical":

@@ -1,4 +1,4 @@
-"""Two sources of randomness that must not be confused: seeded (repeatable) and secure (keys, masks, noise)."""
+"""Two sources of randomness that must not be mixed up: seeded (repeatable) and secure (keys, masks, noise)."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ DoubleArray = npt.NDArray[np.float64]
 
 
 def derive_seed(seed: int, *purpose: object) -> int:
-    """A 63-bit seed for one named purpose, so that no two parts of a run share a stream."""
+    """Derive a 63-bit seed for one named purpose, so that no two parts of a run share a stream."""
     text = repr((seed, *purpose)).encode()
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "little") >> 1
 
 
 def fresh_seed() -> int:
-    """A seed nobody can guess, from the operating system; never stored."""
+    """Return an unpredictable seed from the operating system. It is never stored."""
     return int.from_bytes(os.urandom(8), "little") >> 1
 
 
 class Randomness(ABC):
-    """Uniform numbers and the noises made from them."""
+    """A source of uniform random numbers, and of normal and Laplace noise made from them."""
 
     @abstractmethod
     def uniform(self, shape: tuple[int, ...]) -> DoubleArray:
-        """Independent uniforms in [0, 1)."""
+        """Draw independent uniform numbers in [0, 1)."""
 
     def normal(self, shape: tuple[int, ...]) -> DoubleArray:
-        """Standard normal noise, two of them from two uniforms (Box and Muller)."""
+        """Draw standard normal noise by the Box–Muller transform."""
         count = int(np.prod(shape, dtype=np.int64))
         pairs = (count + 1) // 2
         first, second = self.uniform((2, pairs))
         return np.concatenate(_box_muller(first, second))[:count].reshape(shape)
 
     def laplace(self, shape: tuple[int, ...], scale: float) -> DoubleArray:
-        """Laplace noise by inversion: −b·sign(u)·ln(1 − 2|u|), u uniform on (−½, ½)."""
+        """Draw Laplace noise by inversion: −b·sign(u)·ln(1 − 2|u|), u uniform on (−½, ½)."""
         centred = self.uniform(shape) - 0.5
         tail = np.maximum(1.0 - 2.0 * np.abs(centred), np.finfo(np.float64).tiny)
         return np.asarray(-scale * np.sign(centred) * np.log(tail))
@@ -63,7 +63,7 @@ class Secure(Randomness):
 
 
 def gaussian(bits: npt.NDArray[np.uint64]) -> DoubleArray:
-    """Standard normal numbers from as many random words, (…, 2n) → (…, 2n)."""
+    """Turn random words into standard normal numbers, (…, 2n) → (…, 2n)."""
     first, second = np.split(_unit(bits), 2, axis=-1)
     return np.concatenate(_box_muller(first, second), axis=-1)
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sfumato.core.dataset import FloatArray, IntArray
+from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError
-from sfumato.core.guarantee import Guarantee
+from sfumato.core.guarantee import Guarantee, empirical
 
 
 @dataclass(frozen=True)
@@ -44,3 +44,8 @@ class Release:
         hasher = hashlib.sha256(repr((self.mechanism, self.payload.shape)).encode())
         hasher.update(np.ascontiguousarray(self.payload).tobytes())
         return hasher.hexdigest()
+
+
+def raw_release(data: Dataset) -> Release:
+    """The records themselves, as every control attacks them."""
+    return Release("raw records", data.x, empirical("No defence."), data.utility)

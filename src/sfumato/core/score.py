@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 from sfumato.core.errors import RuleBroken
-
-Direction = Literal["higher", "lower"]
+from sfumato.core.threats import Direction
 
 
 @dataclass(frozen=True)
@@ -18,7 +17,8 @@ class Score:
 
     ``baseline`` is what a guesser without the release gets, ``control`` what the same attack gets with no defence.
     ``better_for_owner`` tells the direction; ``limits`` is the range that the metric can take.
-    ``primary`` marks the metric by which attacks of one threat are ranked.
+    ``primary`` marks the metric by which attacks of one threat are ranked. ``leakage`` is a share of 1, see
+    ``core.leakage``. Figures of different versions of an attack are not to be compared.
     """
 
     attack: str
@@ -34,6 +34,9 @@ class Score:
     primary: bool = False
     target: str | None = None
     limits: tuple[float, float] = (-math.inf, math.inf)
+    attack_version: int = 1
+    leakage: float | None = None
+    leakage_ci: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         low, high = self.limits
@@ -46,11 +49,13 @@ class Score:
     def to_json(self) -> dict[str, Any]:
         value = asdict(self)
         del value["limits"]
-        return {**value, "ci": list(self.ci)}
+        return {**value, "ci": list(self.ci), "leakage_ci": None if self.leakage_ci is None else list(self.leakage_ci)}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Score:
-        return cls(**{**value, "ci": (value["ci"][0], value["ci"][1])})
+        shares = value.get("leakage_ci")
+        both = {"ci": tuple(value["ci"]), "leakage_ci": None if shares is None else tuple(shares)}
+        return cls(**{**value, **both})
 
     def worse_than(self, other: Score) -> bool:
         """Whether this score is worse for the owner than ``other`` (same metric)."""

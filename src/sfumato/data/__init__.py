@@ -1,4 +1,4 @@
-"""Data: sources, splits and checks. Importing this package is light; readers load when first used."""
+"""Data sources, splits and checks. Importing this package is cheap: readers are imported on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``check``: everything that is wrong with a file, in one pass and without stopping at the first problem."""
+"""``check``: find all problems of a file in one pass, without stopping at the first one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SHOWN_ROWS = 5
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong: an ``error`` stops ``load``, a ``warning`` spoils results."""
+    """One problem of a file. An ``error`` makes ``load`` fail; a ``warning`` may spoil the results."""
 
     severity: Literal["error", "warning"]
     where: str
@@ -55,9 +55,16 @@ def check(
     id: str | None = None,
     domain: DomainName = None,
 ) -> list[Problem]:
-    """All problems of a file (or of each part of a named set), errors first; empty means ready to use.
+    """Find the problems of a file, or of each part of a named set.
 
-    What does not fit a declared ``domain`` is looked for last, once everything else is right; the first misfit counts.
+    Args:
+        path: A named data set, a file or a folder, as for ``load``.
+        x, utility, private, id: The columns, as for ``load``.
+        domain: A declared domain. It is checked only if there are no other errors, and only the first value that
+            does not fit is reported.
+
+    Returns:
+        The problems, errors first. An empty list means that the file is ready to use.
     """
     try:
         opened = open_data(path)
@@ -90,7 +97,7 @@ def _shared_subjects(opened: LocatedSource, shared: set[str]) -> list[Problem]:
     if not shared:
         return []
     what = f"{len(shared)} subjects (for instance '{min(shared)}') are in both the train and the test part"
-    return [Problem("warning", opened.name, what, "splits will pool the parts and cut by subject")]
+    return [Problem("warning", opened.name, what, "load_splits will pool the parts and split them by subject")]
 
 
 class _Checker:
@@ -124,7 +131,7 @@ class _Checker:
         self._problems.append(Problem(severity, ", ".join(where), what, remedy))
 
     def _roles(self, x: Names, utility: Names, private: Names, id: str | None) -> Roles | None:
-        """The roles with every missing column reported and left out."""
+        """Resolve the roles, reporting and leaving out every missing column."""
         entry, columns = self._opened.entry, self._source.columns
         aliases = entry.labels if entry else {}
         kept: dict[str, tuple[str, ...] | None] = {}
@@ -145,7 +152,7 @@ class _Checker:
         try:
             return resolve(self._source, entry, x=x, utility=kept["utility"], private=kept["private"], id=id)
         except SfumatoError as error:
-            self._say("error", _sentence(error), "name the columns again")
+            self._say("error", _sentence(error), "correct the column names")
             return None
 
     def _known(self, spec: str, column: str, further: Sequence[str] = ()) -> bool:
@@ -167,7 +174,7 @@ class _Checker:
         try:
             schema = shape_of(source, roles, self._opened.entry)
         except SfumatoError as error:
-            self._say("error", _sentence(error), "leave those columns out (--x) or correct them")
+            self._say("error", _sentence(error), "remove these columns from x (--x) or correct them")
             schema = None
         records = _Records(schema, roles, source, self._opened.entry.side if self._opened.entry else None)
         labels = {label.name: _Label(label, source) for label in roles.labels}
@@ -189,7 +196,7 @@ class _Checker:
         except DataError as error:
             self._say("error", _sentence(error), "repair the file")
         if rows == 0:
-            self._say("error", "no records", "give a file with at least one row")
+            self._say("error", "contains no records", "provide a file with at least one row")
             return
         for finding in (*records.findings(), *(f for one in labels.values() for f in one.findings())):
             self._say(*finding)
@@ -204,7 +211,7 @@ class _Checker:
         self._relations(roles, pairs)
 
     def _relations(self, roles: Roles, pairs: Counter[tuple[str, ...]]) -> None:
-        """Private labels that follow from utility labels: no mechanism can hide them and keep the utility."""
+        """Report private labels determined by a utility label: no mechanism can hide them and keep the utility."""
         names = [label.name for label in roles.labels]
         for utility in roles.utility:
             for private in roles.private:
@@ -216,14 +223,14 @@ class _Checker:
                     self._say(
                         "warning",
                         f"the private label is the utility label '{utility.name}' under other names",
-                        "choose another one: what may be used cannot also be hidden",
+                        "choose another one, because what others may learn cannot also be hidden",
                         private.name,
                     )
                 elif len(seen) == len({one for one, _ in seen}):
                     self._say(
                         "warning",
                         f"the private label follows from the utility label '{utility.name}'",
-                        "expect it to leak as far as the utility is kept",
+                        "expect it to leak to the extent that the utility is kept",
                         private.name,
                     )
 
@@ -239,14 +246,14 @@ class _Label:
         self._wrong: Finding | None = None
 
     def add(self, first_row: int, array: Any) -> list[str] | None:
-        """The class of each record (empty where missing), or None if the column cannot be a label."""
+        """Return the class of each record ("" if missing), or None if the column cannot be a label."""
         if self._wrong is not None:
             return None
         if is_unusable(array.type):
             self._wrong = (
                 "error",
                 f"values of type {array.type} cannot be a label",
-                "give text, whole numbers or booleans",
+                "use text, whole numbers or booleans",
                 self._label.column,
                 None,
             )
@@ -261,7 +268,7 @@ class _Label:
             self._wrong = (
                 "error",
                 _sentence(error),
-                "correct the column or ask a question about it",
+                "correct the column or use an expression as the label",
                 self._label.column,
                 None,
             )
@@ -288,7 +295,7 @@ class _Label:
             yield (
                 "error",
                 f"the label has only one class, '{next(iter(self._counts))}'",
-                "give records of other classes or another label",
+                "add records of other classes or use another label",
                 column,
                 None,
             )
@@ -298,14 +305,14 @@ class _Label:
             yield (
                 "warning",
                 f"{len(few)} of {len(self._counts)} classes have fewer than {FEW_RECORDS} records ({shown})",
-                "give more records or merge classes",
+                "add records or merge classes",
                 column,
                 None,
             )
 
 
 class _Records:
-    """Looks at the records themselves: readable, alike, finite, not constant, not repeated."""
+    """Checks that records are readable, of one shape, finite, not constant and not repeated."""
 
     def __init__(self, schema: Schema | None, roles: Roles, source: Source, side: int | None) -> None:
         self._schema = schema
@@ -319,7 +326,7 @@ class _Records:
         self._not_finite: list[int] = []
 
     def add(self, first_row: int, batch: Any) -> None:
-        """Take in the next records."""
+        """Add a batch of records."""
         column = self._roles.x[0]
         arrow_type = batch.column(column).type
         if is_encoded(arrow_type):
@@ -329,7 +336,7 @@ class _Records:
         else:
             for name, seen in self._columns.items():
                 seen.add(first_row, batch.column(name), self._source.untyped)
-            # A row repeats only if its labels do as well.
+            # A row counts as repeated only if its labels are repeated as well.
             rows = zip(
                 *(
                     as_text(array).to_pylist() if not is_list(array.type) else array.to_pylist()
@@ -367,7 +374,7 @@ class _Records:
         self._remember(first_row, (_digest(row.tobytes()) for row in flat))
 
     def _try_all(self, first_row: int, batch: Any) -> None:
-        """Encode the batch at once; only if that fails look at each record."""
+        """Encode the whole batch, and go through its records one by one only if that fails."""
         before = len(self._bad)
         self._try(first_row, batch)
         if len(self._bad) > before:
@@ -424,7 +431,7 @@ class _Records:
             yield (
                 "warning",
                 f"{len(self._twice)} records repeat an earlier one (row {row} repeats row {before})",
-                "remove repeats, or give them one id, so that no split shares them",
+                "remove repeats or give them the same id, so that they stay in one split",
                 column,
                 row,
             )

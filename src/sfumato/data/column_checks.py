@@ -1,4 +1,4 @@
-"""What is wrong with one column of a table, from its batches."""
+"""Checks of one table column, a batch at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Finding = tuple[Literal["error", "warning"], str, str, str | None, int | None]
 
 
 class TableColumn:
-    """Looks at one column of a table."""
+    """Collects the problems of one table column."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -54,12 +54,12 @@ class TableColumn:
 
     def findings(self) -> Iterator[Finding]:
         if self._rows and self._missing == self._rows:
-            yield ("warning", "every value is missing", "leave it out of x", self._name, None)
+            yield ("warning", "every value is missing", "remove it from x", self._name, None)
         elif self._rows > 1 and len(self._values) == 1 and not self._missing:
             yield (
                 "warning",
                 f"is constant ('{next(iter(self._values))}')",
-                "leave it out of x",
+                "remove it from x",
                 self._name,
                 None,
             )
@@ -67,7 +67,7 @@ class TableColumn:
             yield (
                 "warning",
                 f"{len(self._nan)} values are NaN and count as missing",
-                "store null if that is meant",
+                "store null if that is what you mean",
                 self._name,
                 self._nan[0],
             )
@@ -83,8 +83,8 @@ class TableColumn:
             row, value = self._not_numbers[0]
             yield (
                 "warning",
-                f"'{value}' is not a number, so the whole column becomes categories",
-                "correct it, or write nothing or ? for a missing value",
+                f"'{value}' is not a number, so the whole column becomes categorical",
+                "correct it, or leave it empty or write ? if it is missing",
                 self._name,
                 row,
             )

@@ -1,4 +1,4 @@
-"""Which columns are the record, which are labels, which names the subject."""
+"""Column roles: which columns form the record, which are labels, and which one names the subject."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHAPED = re.compile(r"^(?P<column>.+):(?P<shape>\d+(x\d+)*)$")
 
 @dataclass(frozen=True)
 class Roles:
-    """The resolved columns of a file; ``shape`` is what the user gave for flat cells."""
+    """The columns of a file by role. ``shape`` is the record shape that the user gave, for cells stored flat."""
 
     x: tuple[str, ...]
     utility: tuple[Expression, ...]
@@ -32,17 +32,17 @@ class Roles:
 
     @property
     def labels(self) -> tuple[Expression, ...]:
-        """Utility labels, then private ones."""
+        """The utility labels, followed by the private ones."""
         return self.utility + self.private
 
     def columns(self) -> list[str]:
-        """Every column of the file that is needed, once each."""
+        """Return every column that has to be read, without repeats."""
         wanted = [*self.x, *(label.column for label in self.labels), *([self.id] if self.id else [])]
         return list(dict.fromkeys(wanted))
 
 
 def as_names(value: Names) -> tuple[str, ...]:
-    """One name or several, always as a tuple."""
+    """Return one name or several as a tuple."""
     return (value,) if isinstance(value, str) else tuple(value or ())
 
 
@@ -55,7 +55,7 @@ def resolve(
     private: Names = None,
     id: str | None = None,
 ) -> Roles:
-    """The roles as the user gives them, with the entry's or the file's own defaults; wrong names raise."""
+    """Resolve the roles a user asked for, with defaults from the entry or the file. Unknown names raise."""
     aliases = entry.labels if entry is not None else {}
     if utility is None:
         utility = entry.utility if entry else ((CLASS,) if _has_classes(source) else ())
@@ -81,14 +81,14 @@ def of_schema(
     private: bool = True,
     required: bool = True,
 ) -> Roles:
-    """What a fitted schema asks for, with the wanted labels; a missing column is a fault (a label: if ``required``)."""
+    """Resolve the roles a fitted schema needs. A missing column raises, a missing label only if ``required``."""
     for column in schema.x_columns:
         if column not in source.columns:
             raise fault(
                 source.label,
                 "the column is missing",
                 column=column,
-                remedy=f"give the columns of training, this file has {', '.join(source.columns[:12])}",
+                remedy=f"provide the columns of training (this file has {', '.join(source.columns[:12])})",
             )
     chosen: list[tuple[Expression, ...]] = []
     for group, wanted in ((schema.utility, utility), (schema.private, private)):
@@ -102,7 +102,7 @@ def of_schema(
                     source.label,
                     f"the label '{name}' is missing",
                     column=schema.sources.get(name, name),
-                    remedy="give a file with it, or one without labels where none are needed",
+                    remedy="add the column, or run without labels if they are not needed",
                 )
         chosen.append(tuple(found))
     id = schema.id_column if schema.id_column in source.columns else None
@@ -127,14 +127,14 @@ def _check_labels(source: Source, labels: Sequence[Expression], aliases: Mapping
         if label.column not in source.columns:
             raise unknown(f"label column of {source.label}", label.column, (*source.columns, *aliases))
         if label.name in seen:
-            raise UsageError(f"label '{label.name}' is named twice: give each label once, as utility or as private.")
+            raise UsageError(f"label '{label.name}' is given twice: name each label once, as utility or as private.")
         seen.add(label.name)
 
 
 def _records(
     source: Source, wanted: tuple[str, ...], taken: set[str]
 ) -> tuple[tuple[str, ...], tuple[int, ...] | None]:
-    """The record columns, and a shape if it was written as ``name:9x128``."""
+    """Return the record columns, and the shape if x was written as ``name:9x128``."""
     if not wanted:
         return _default_records(source, taken), None
     shape = None
@@ -146,10 +146,10 @@ def _records(
         if name not in source.columns:
             raise unknown(f"column of {source.label}", name, source.columns)
         if name in taken:
-            raise UsageError(f"column '{name}' is a label or the id, so it cannot be part of x: leave it out of one.")
+            raise UsageError(f"column '{name}' is a label or the id, so it cannot be part of x: remove it from x.")
     whole = [name for name in wanted if _is_whole_record(source, name)]
     if whole and len(wanted) > 1:
-        raise UsageError(f"column '{whole[0]}' is a record in itself: give it alone as x.")
+        raise UsageError(f"column '{whole[0]}' holds whole records, so it must be the only column of x.")
     return wanted, shape
 
 
@@ -161,7 +161,7 @@ def _default_records(source: Source, taken: set[str]) -> tuple[str, ...]:
     if whole:
         return ("x",) if "x" in whole else (whole[0],)
     if not free:
-        raise UsageError(f"{source.label} has no column left for x: every one is a label or the id.")
+        raise UsageError(f"{source.label} has no column left for x: every column is a label or the id.")
     return tuple(free)
 
 

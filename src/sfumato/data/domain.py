@@ -1,7 +1,7 @@
-"""A declared domain: ranges, categories and classes from public knowledge instead of from the records.
+"""Declared domains: ranges, categories and classes from public knowledge instead of from the records.
 
-A guarantee for every record needs it: what is read from the records, be it only a maximum, tells of them. The file is
-TOML, one table a column, whatever part the column plays (in x, or as a label with its categories as classes)::
+Privacy guarantees need one, because anything read from the records, even a maximum, reveals something about them. The
+file is TOML with one table per column, for columns of x and for labels (whose categories are their classes) alike::
 
     [columns.age]
     kind = "numeric"        # or "categorical", or "signal"
@@ -9,7 +9,7 @@ TOML, one table a column, whatever part the column plays (in x, or as a label wi
     high = 90
     integer = true          # whole numbers only
     nullable = false        # true: a value may be missing
-    clip = false            # true: a number outside counts as the nearest end instead of being an error
+    clip = false            # true: a number outside the range is clipped to it instead of being an error
 
     [columns.job]
     kind = "categorical"
@@ -17,14 +17,14 @@ TOML, one table a column, whatever part the column plays (in x, or as a label wi
 
     [columns.samples]
     kind = "signal"
-    ranges = [[-2.0, 2.0]]  # one pair for all channels, or one a channel
+    ranges = [[-2.0, 2.0]]  # one pair for all channels, or one per channel
 
-    [[sums]]                # in every record these numeric columns of x add up to a column or a number
+    [[sums]]                # in every record these numeric columns of x add up to another column or to a number
     columns = ["rent", "food", "rest"]
     total = "spent"
 
-``draft = true`` at the top marks a file whose ranges were read from the records: they count as not declared.
-A column of lists of numbers is declared as ``numeric``; ``[columns."x[3]"]`` declares one place of it otherwise.
+``draft = true`` at the top marks a file whose ranges were read from the records, so they do not count as declared.
+A column of lists of numbers is declared as ``numeric``; ``[columns."x[3]"]`` overrides it for one entry of the list.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ _NEEDED = {"numeric": ("low", "high"), "categorical": ("categories",), "signal":
 _NOUNS = {
     "number": "a finite number",
     "flag": "true or false",
-    "texts": "a list of texts",
+    "texts": "a list of strings",
     "pairs": "a list of pairs [low, high]",
 }
 
 
 @dataclass(frozen=True)
 class Domain:
-    """``numeric`` and ``categorical`` columns as they will be encoded; ``signals`` hold ranges and whether to clip."""
+    """A parsed domain: table columns as they will be encoded, and for each signal its ranges and whether to clip."""
 
     name: str
     columns: Mapping[str, Column] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Domain:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every declared column."""
+        """The names of all declared columns."""
         return (*self.columns, *self.signals)
 
 
@@ -82,7 +82,7 @@ DomainName = str | PathLike[str] | Domain | None
 
 
 def open_domain(given: DomainName) -> Domain | None:
-    """The domain itself, or read from its file."""
+    """Return a domain as given, or read it from its file."""
     if given is None or isinstance(given, Domain):
         return given
     path = Path(given)
@@ -96,12 +96,12 @@ def open_domain(given: DomainName) -> Domain | None:
 
 @lru_cache(maxsize=8)
 def built_in(name: str) -> Domain:
-    """A domain that travels with sfumato: what the public documentation of a named set says."""
+    """Return a domain shipped with sfumato, taken from the public documentation of a named set."""
     return parse_domain((files("sfumato.data") / "domains" / f"{name}.toml").read_text(), f"the domain of {name}")
 
 
 def domain_for(given: DomainName, entry: Entry | None, source: Source) -> Domain | None:
-    """What the user declares; else what is known of a named set, if the file at hand has that set's columns."""
+    """Return the user's domain, or else that of the named set, provided the file has exactly that set's columns."""
     domain = open_domain(given)
     if domain is None and entry is not None and entry.domain is not None:
         known = built_in(entry.domain)
@@ -110,7 +110,7 @@ def domain_for(given: DomainName, entry: Entry | None, source: Source) -> Domain
 
 
 def parse_domain(text: str, name: str) -> Domain:
-    """Read and check the text of a domain file; ``name`` is how messages call it."""
+    """Parse and check the text of a domain file, called ``name`` in error messages."""
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -120,13 +120,13 @@ def parse_domain(text: str, name: str) -> Domain:
         raise DataError(f"{name}: draft must be true or false, got {content['draft']!r}.")
     tables = content.get("columns", {})
     if not isinstance(tables, dict) or not tables:
-        raise DataError(f"{name} declares no column: write a table [columns.NAME] for each.")
+        raise DataError(f"{name} declares no columns: add a table [columns.NAME] for each column.")
     columns: dict[str, Column] = {}
     signals = {}
     for column, table in tables.items():
         where = f"{name}, [columns.{column}]"
         if not isinstance(table, dict):
-            raise DataError(f"{where}: must be a table with kind and range or categories.")
+            raise DataError(f"{where}: must be a table with a kind and a range or categories.")
         kind = table.get("kind")
         if kind not in _KEYS:
             raise DataError(f"{where}: kind must be numeric, categorical or signal, got {kind!r}.")
@@ -141,7 +141,7 @@ def parse_domain(text: str, name: str) -> Domain:
 
 
 def declared_schema(source: Source, roles: Roles, entry: Entry | None, domain: Domain) -> Schema:
-    """The schema that a domain gives to a source: nothing but kind and shape comes from the file."""
+    """Return the schema that a domain declares for a source. Only kind and shape are read from the file."""
     for column in domain.names:
         if column.partition("[")[0] not in source.columns and column not in source.columns:
             raise DataError(f"{domain.name}: {unknown(f'column of {source.label}', column, source.columns)}")
@@ -171,16 +171,16 @@ def declared_schema(source: Source, roles: Roles, entry: Entry | None, domain: D
 
 _DRAFT = """\
 # A draft of the domain of {source}, READ FROM ITS RECORDS: it is not private.
-# Correct every range and every list from what is publicly known (a questionnaire, a standard, a manual) before you
-# use it with --domain: an end that one record decides, or a category that only one record has, betrays it.
-# Then delete the next line. While it is there, mechanisms that promise privacy for every record refuse the file.
+# Before you use it with --domain, correct every range and list from public knowledge (a questionnaire, a standard, a
+# manual): a bound set by a single record, or a category that only one record has, gives that record away.
+# Then delete the next line. As long as it is there, mechanisms with a privacy guarantee refuse the file.
 draft = true
 
 """
 
 
 def draft(schema: Schema, source: str) -> str:
-    """A schema as a domain file. What was read from the records says so: it is for their owner to correct."""
+    """Return a schema as a domain file, marked as a draft for the owner to correct if it was read from records."""
     import tomli_w
 
     columns: dict[str, Any] = {}
@@ -190,7 +190,7 @@ def draft(schema: Schema, source: str) -> str:
         columns[column.name] = _drafted(column)
     for label, classes in {**schema.utility, **schema.private}.items():
         asked = parse(schema.sources.get(label, label), ())
-        if not asked.derived:  # a question has the classes no and yes whatever the records
+        if not asked.derived:  # the classes of a question are always no and yes
             columns[asked.column] = {"kind": "categorical", "categories": list(classes)}
     sums = [{"columns": list(one.columns), "total": one.total} for one in schema.sums]
     head = f"# The domain of {source}, as declared.\n\n" if schema.declared else _DRAFT.format(source=source)
@@ -208,17 +208,17 @@ def _drafted(column: Column) -> dict[str, Any]:
 
 
 def _column_of(domain: Domain, name: str, source: Source, *, listed: bool) -> Column:
-    """The declaration of a column; of a place in a list of numbers, its own or the whole column's."""
+    """Return the declaration of a column. An entry of a list falls back to that of the whole list."""
     found = domain.columns.get(name)
     if found is None and listed:
         found = domain.columns.get(name.rpartition("[")[0])
     if found is None:
         raise DataError(
-            f"{domain.name} does not declare column '{name}' of {source.label}: add [columns.{name}], or leave it out "
-            "of x."
+            f"{domain.name} does not declare column '{name}' of {source.label}: add [columns.{name}], or remove it "
+            "from x."
         )
     if listed and (found.kind != "numeric" or found.nullable):
-        raise DataError(f"{domain.name}, [columns.{found.name}]: a list holds numbers that are all there; say so.")
+        raise DataError(f"{domain.name}, [columns.{found.name}]: a list column must be numeric and not nullable.")
     return replace(found, name=name)
 
 
@@ -232,8 +232,8 @@ def _with_ranges(schema: Schema, source: Source, domain: Domain) -> Schema:
     channels = schema.shape[0]
     if len(ranges) not in (1, channels):
         raise DataError(
-            f"{domain.name}, [columns.{name}]: {len(ranges)} ranges for {channels} channels; give one each, or one for "
-            "all."
+            f"{domain.name}, [columns.{name}]: {len(ranges)} ranges for {channels} channels; give one per channel, or "
+            "one for all."
         )
     return replace(schema, ranges=ranges * (channels if len(ranges) == 1 else 1), strict=not clip)
 
@@ -255,8 +255,8 @@ def _classes(
         return column.categories
     if not column.integer or column.high - column.low >= MAX_CLASSES:
         raise DataError(
-            f"{domain.name}, [columns.{label.column}]: a label needs classes and this column measures; ask a question "
-            f"about it, for instance '{label.column} >= {(column.low + column.high) / 2:g}'."
+            f"{domain.name}, [columns.{label.column}]: a label needs classes, but this column measures a quantity; "
+            f"use a comparison as the label, for example '{label.column} >= {(column.low + column.high) / 2:g}'."
         )
     return tuple(str(value) for value in range(int(column.low), int(column.high) + 1))
 
@@ -295,7 +295,7 @@ def _fits(value: Any, noun: str) -> bool:
 def _numeric(where: str, name: str, table: Mapping[str, Any]) -> Column:
     low, high, integer = float(table["low"]), float(table["high"]), bool(table.get("integer", False))
     if low >= high:
-        what = "is constant: leave it out of x and of the domain" if low == high else "has its ends in the wrong order"
+        what = "is constant: leave it out of x and the domain" if low == high else "has its bounds in the wrong order"
         raise DataError(f"{where}: low = {low:g} and high = {high:g}; the column {what}.")
     if integer and not (low.is_integer() and high.is_integer()):
         raise DataError(f"{where}: low and high of an integer column must be whole numbers, got {low:g} and {high:g}.")
@@ -319,22 +319,22 @@ def _categorical(where: str, name: str, table: Mapping[str, Any]) -> Column:
     if "" in categories or "?" in categories:
         raise DataError(f"{where}: '' and '?' stand for a missing value: write nullable = true instead.")
     if len(categories) + nullable < 2:
-        raise DataError(f"{where}: one category only makes the column constant: leave it out of x and of the domain.")
+        raise DataError(f"{where}: with one category only the column is constant: leave it out of x and the domain.")
     if len(categories) > MAX_CATEGORIES:
-        raise DataError(f"{where}: {len(categories)} categories, at most {MAX_CATEGORIES} are possible.")
+        raise DataError(f"{where}: {len(categories)} categories, at most {MAX_CATEGORIES} are allowed: merge some.")
     return Column(name, "categorical", categories=categories, nullable=nullable, strict=True)
 
 
 def _pairs(where: str, ranges: Sequence[Sequence[float]]) -> tuple[tuple[float, float], ...]:
     for place, (low, high) in enumerate(ranges):
         if low >= high:
-            raise DataError(f"{where}: range {place} is [{low:g}, {high:g}]; low must lie below high.")
+            raise DataError(f"{where}: range {place} is [{low:g}, {high:g}], but low must be less than high.")
     return tuple((float(low), float(high)) for low, high in ranges)
 
 
 def _sums(name: str, tables: Any, columns: Mapping[str, Column]) -> tuple[FixedSum, ...]:
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise DataError(f"{name}: write each fixed sum as [[sums]] with columns and total.")
+        raise DataError(f"{name}: write each fixed sum as a table [[sums]] with columns and total.")
     return tuple(_sum(f"{name}, [[sums]] {place}", table, columns) for place, table in enumerate(tables))
 
 
@@ -342,10 +342,10 @@ def _sum(where: str, table: Mapping[str, Any], columns: Mapping[str, Column]) ->
     _known_keys(table, ("columns", "total"), where)
     parts, total = table.get("columns", ()), table.get("total")
     if not _fits(parts, "texts") or not (isinstance(total, str) or _fits(total, "number")):
-        raise DataError(f"{where}: columns must be a list of texts, and total a number or a column's name.")
+        raise DataError(f"{where}: columns must be a list of names, and total a number or a column's name.")
     found = FixedSum(tuple(parts), total if isinstance(total, str) else float(total or 0.0))
     if len(set(found.names)) < len(found.names) or len(parts) < 2:
-        raise DataError(f"{where}: name two columns or more, each once.")
+        raise DataError(f"{where}: name two columns or more, without repeats.")
     for part in found.names:
         if part not in columns:
             raise DataError(f"{where}: {unknown('declared column', part, columns)}")

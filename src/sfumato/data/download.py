@@ -1,4 +1,4 @@
-"""Named data sets as Parquet files: the user's own folder first, then the cache, then the public source."""
+"""Fetching named data sets as Parquet files: from the user's folder, else the cache, else the public source."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SPEAKER = re.compile(r"^\d_(?P<speaker>[A-Za-z]+)_\d+\.wav$")
 
 
 class HubClient(Protocol):
-    """The two calls of ``huggingface_hub`` that are used."""
+    """The two functions of ``huggingface_hub`` used here."""
 
     def list_repo_files(self, repo_id: str, *, repo_type: str) -> Iterable[str]: ...
 
@@ -43,24 +43,24 @@ Download = Callable[[str], bytes]
 
 
 def at_hand(entry: Entry) -> dict[str, Path]:
-    """The Parquet files of a named set that are on this machine: the user's folder first, then the cache."""
+    """Return the Parquet files of a named set found in the user's folder, or else in the cache."""
     own = os.environ.get(DATA_VARIABLE)
     found = present(Path(own) / entry.name) if own else {}
     return found or present(cache_folder() / entry.name)
 
 
 def local_parts(entry: Entry) -> dict[str, Path]:
-    """The Parquet files of a named set, fetched on first use; the embedded set has none."""
+    """Return the Parquet files of a named set, fetching them on first use. The embedded set has none."""
     return at_hand(entry) or fetch(entry, cache_folder() / entry.name)
 
 
 def present(folder: Path) -> dict[str, Path]:
-    """The parts that lie in a folder as ``train.parquet`` and ``test.parquet``."""
+    """Return which of ``train.parquet`` and ``test.parquet`` a folder has."""
     return {part: folder / f"{part}.parquet" for part in PARTS if (folder / f"{part}.parquet").is_file()}
 
 
 def cache_folder() -> Path:
-    """Where fetched sets are kept: ``$SFUMATO_CACHE``, else the user's cache folder."""
+    """Return where fetched sets are kept: ``$SFUMATO_CACHE``, or else the user's cache folder."""
     own = os.environ.get(CACHE_VARIABLE)
     if own:
         return Path(own)
@@ -71,7 +71,7 @@ def cache_folder() -> Path:
 def fetch(
     entry: Entry, folder: Path, *, hub: HubClient | None = None, download: Download | None = None
 ) -> dict[str, Path]:
-    """Bring a named set from its public source into ``folder`` as Parquet; whole files appear or none."""
+    """Fetch a named set from its public source into ``folder`` as Parquet. Only complete files appear there."""
     try:
         if isinstance(entry.source, HubSource):
             _from_hub(entry.source, folder, hub or _hub_client(entry))
@@ -84,7 +84,7 @@ def fetch(
             return {}
     except DataError:
         raise
-    except Exception as error:  # a client or the network may fail in any way; the user needs one remedy
+    except Exception as error:  # the client or the network may fail in any way; the remedy is the same
         raise DataError(
             f"'{entry.name}' could not be fetched from {entry.source} "
             f"({type(error).__name__}: {str(error)[:120]}); connect to the network, or {_by_hand(entry)}."
@@ -123,7 +123,7 @@ def _from_hub(source: HubSource, folder: Path, hub: HubClient) -> None:
     for part in PARTS:
         wanted = fnmatch.filter(names, source.files[part])
         if not wanted:
-            raise DataError(f"{source} has no file like {source.files[part]}; its layout may have changed.")
+            raise DataError(f"{source} has no file matching {source.files[part]}; its layout may have changed.")
         paths = [Path(hub.hf_hub_download(source.repo, name, repo_type="dataset")) for name in wanted]
         _write(folder / f"{part}.parquet", _hub_tables(paths, source))
 
@@ -139,7 +139,7 @@ def _hub_tables(paths: list[Path], source: HubSource) -> Iterator[Any]:
             table = table.rename_columns([source.rename.get(name, name) for name in table.column_names])
             if source.speaker_in_path and "speaker" not in table.column_names:
                 table = _with_speaker(table)
-            # The note of the datasets library names the columns as they were: rename it along.
+            # The metadata of the datasets library uses the old column names, so rename them there as well.
             note = (file.schema_arrow.metadata or {}).get(b"huggingface")
             yield table.replace_schema_metadata(
                 {b"huggingface": _renamed_note(note, source)} if note is not None else None
@@ -153,7 +153,7 @@ def _renamed_note(note: bytes, source: HubSource) -> bytes:
 
 
 def _with_speaker(table: Any) -> Any:
-    """The speaker out of file names such as ``7_jackson_32.wav``; unchanged if the names say nothing."""
+    """Add the speaker from file names such as ``7_jackson_32.wav``, if all names have that form."""
     import pyarrow as pa
 
     found = [_SPEAKER.match(Path(cell["path"] or "").name) for cell in table.column("audio").to_pylist()]
@@ -196,7 +196,7 @@ def _har(outer: zipfile.ZipFile, part: str) -> Any:
 
 
 def _write(path: Path, tables: Iterable[Any]) -> None:
-    """Write under another name and move: an interrupted fetch leaves no half file."""
+    """Write to a temporary name and rename, so that an interrupted fetch leaves no partial file."""
     import pyarrow.parquet as pq
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -208,7 +208,7 @@ def _write(path: Path, tables: Iterable[Any]) -> None:
                 writer = pq.ParquetWriter(draft, table.schema, compression="zstd")
             writer.write_table(table)
         if writer is None:
-            raise DataError(f"the public source of {path.parent.name} holds no records.")
+            raise DataError(f"the public source of {path.parent.name} contains no records.")
         writer.close()
         draft.replace(path)
     finally:

@@ -1,4 +1,4 @@
-"""One way to say what is wrong with a file: where, what, and what to do about it."""
+"""One format for errors about a file: where, what is wrong, and what to do about it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sfumato.core.errors import DataError
 
 
 def fault(file: str, what: str, *, remedy: str = "", column: str | None = None, row: int | None = None) -> DataError:
-    """The error for ``file``; rows are numbered from 0 as in the file, header not counted."""
+    """Return the error for ``file``. Rows count from 0 in file order, without the header."""
     place = [file]
     if column is not None:
         place.append(f"column '{column}'")

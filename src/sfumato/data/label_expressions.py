@@ -1,4 +1,4 @@
-"""Labels made from columns: ``digit``, ``circle=label in {0,6,8,9}``, ``age >= 40``, ``label % 2 == 1``."""
+"""Label expressions over columns: ``digit``, ``circle=label in {0,6,8,9}``, ``age >= 40``, ``label % 2 == 1``."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Expression:
 
     @property
     def derived(self) -> bool:
-        """Whether the label is an answer (no, yes) and not the column's own values."""
+        """Whether the label is the answer to a question (no, yes) rather than the column's own values."""
         return bool(self.op)
 
     def text(self) -> str:
-        """The expression without its name; ``parse`` reads it back."""
+        """Return the expression without its name, in the form that ``parse`` reads."""
         if self.op in ("in", "not in"):
             return f"{self.column} {self.op} {{{','.join(self.values)}}}"
         if self.op == "%":
@@ -43,10 +43,10 @@ class Expression:
 def parse(
     spec: str, columns: tuple[str, ...], aliases: Mapping[str, str] | None = None, name: str | None = None
 ) -> Expression:
-    """Read a label as the user writes it.
+    """Parse a label as the user writes it.
 
-    ``columns`` are the file's own names, which always win; ``aliases`` maps further names to expressions.
-    The label is called ``name``, else what stands before a single ``=``, else the text itself.
+    ``columns`` are the file's own names, which take precedence over ``aliases``, a map from further names to
+    expressions. The label is called ``name``, or else what precedes a single ``=``, or else the text itself.
     """
     aliases = aliases or {}
     spec = spec.strip()
@@ -71,7 +71,7 @@ def _derived(found: dict[str, str], name: str, columns: tuple[str, ...], aliases
         under = parse(aliases[column], columns)
         if under.derived:
             raise UsageError(
-                f"label '{name}': '{column}' is itself derived; write the question about '{under.column}'."
+                f"label '{name}': '{column}' is itself derived; write the expression in terms of '{under.column}'."
             )
         column = under.column
     if "modulus" in found:
@@ -82,7 +82,7 @@ def _derived(found: dict[str, str], name: str, columns: tuple[str, ...], aliases
     if "values" in found:
         values = tuple(value.strip().strip("'\"") for value in found["values"].split(",") if value.strip())
         if not values:
-            raise UsageError(f"label '{name}': the set is empty; write for instance '{column} in {{a,b}}'.")
+            raise UsageError(f"label '{name}': the set is empty; list its values, for example '{column} in {{a,b}}'.")
         return Expression(name, column, found["op"], values)
     value = found["value"].strip().strip("'\"")
     if found["op"] in ("<", "<=", ">", ">=") and not is_number(value):
@@ -91,7 +91,7 @@ def _derived(found: dict[str, str], name: str, columns: tuple[str, ...], aliases
 
 
 def is_number(text: str) -> bool:
-    """Whether a text can be read as a number."""
+    """Return whether a text can be read as a number."""
     try:
         float(text)
     except ValueError:

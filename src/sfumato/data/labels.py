@@ -1,4 +1,4 @@
-"""Label columns and expressions as integer codes."""
+"""Encoding label columns and expressions as integer codes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sfumato.data.limits import MAX_CLASSES
 
 
 def class_order(values: Iterable[str]) -> tuple[str, ...]:
-    """Class names in code order: by number if all are whole numbers, else by name."""
+    """Sort class names into code order: by number if all are whole numbers, else by name."""
     names = set(values)
     if all(_whole(name) for name in names):
         return tuple(sorted(names, key=lambda name: (int(name), name)))
@@ -24,7 +24,7 @@ def class_order(values: Iterable[str]) -> tuple[str, ...]:
 
 
 def values_of(expression: Expression, array: Any, file: str, first_row: int) -> Any:
-    """The class of each record as arrow text; a missing value is a fault."""
+    """Return the class of each record as arrow text. A missing value raises."""
     import pyarrow as pa
     import pyarrow.types as pt
 
@@ -33,7 +33,7 @@ def values_of(expression: Expression, array: Any, file: str, first_row: int) -> 
             file,
             f"values of type {array.type} cannot be a label",
             column=expression.column,
-            remedy="give a column of text, whole numbers or booleans",
+            remedy="use a column of text, whole numbers or booleans",
         )
     text = as_text(array)
     if text.null_count:
@@ -54,16 +54,16 @@ def values_of(expression: Expression, array: Any, file: str, first_row: int) -> 
         if np.any(broken):
             raise fault(
                 file,
-                "a label needs classes, this column measures",
+                "a label needs classes, but this column measures a quantity",
                 column=expression.column,
                 row=first_row + int(np.argmax(broken)),
-                remedy=f"ask a question about it, for instance '{expression.column} >= 0.5'",
+                remedy=f"use a comparison as the label, for example '{expression.column} >= 0.5'",
             )
     return text
 
 
 def is_unusable(arrow_type: Any) -> bool:
-    """Whether a column of this type can never be a label."""
+    """Return whether a column of this type can never be a label."""
     import pyarrow.types as pt
 
     return bool(pt.is_nested(arrow_type) or pt.is_binary(arrow_type) or pt.is_large_binary(arrow_type))
@@ -79,10 +79,10 @@ def _answer(expression: Expression, array: Any, text: Any, file: str, first_row:
         place, value = first_not_number(array)
         raise fault(
             file,
-            f"'{value}' is not a number, as '{expression.text()}' needs",
+            f"'{value}' is not a number, as '{expression.text()}' requires",
             column=expression.column,
             row=first_row + place,
-            remedy="correct it or ask another question",
+            remedy="correct it or use another expression",
         )
     value_text = expression.values[0]
     if op == "%":
@@ -92,7 +92,7 @@ def _answer(expression: Expression, array: Any, text: Any, file: str, first_row:
 
 
 class ClassFit:
-    """Finds the classes of one label, a batch at a time; ``declared`` names win over what is seen."""
+    """Learns the classes of one label, a batch at a time; ``declared`` names override what is seen."""
 
     def __init__(self, expression: Expression, declared: Sequence[str], file: str) -> None:
         self._expression = expression
@@ -101,7 +101,7 @@ class ClassFit:
         self._seen: set[str] = set()
 
     def add(self, first_row: int, array: Any) -> None:
-        """Take in the next records."""
+        """Add a batch of records."""
         import pyarrow.compute as pc
 
         values = values_of(self._expression, array, self._file, first_row)
@@ -113,18 +113,18 @@ class ClassFit:
                 self._file,
                 f"has more than {MAX_CLASSES} classes",
                 column=self._expression.column,
-                remedy="choose another label or ask a question about it",
+                remedy="choose another label, or use an expression such as a comparison",
             )
 
     def classes(self) -> tuple[str, ...]:
-        """The class names in code order."""
+        """Return the class names in code order."""
         return self._declared or class_order(self._seen)
 
 
 def encode_labels(expression: Expression, array: Any, classes: Sequence[str], file: str, first_row: int) -> IntArray:
-    """The codes of a label; a class that training never had is a fault.
+    """Encode a label. A class that training never had raises.
 
-    Whole numbers stand for themselves if the class names are numbers, else for places in the list of names.
+    Whole numbers in the file stand for themselves if the class names are numbers, else they index the class names.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -1,4 +1,4 @@
-"""``load``: any source as one ``Dataset`` in memory."""
+"""``load``: read any source into memory as one ``Dataset``."""
 
 from __future__ import annotations
 
@@ -39,19 +39,37 @@ def load(
     require_labels: bool = True,
     seed: int = 0,
 ) -> Dataset:
-    """Read a named set, a file or a folder.
+    """Load a named data set, a file or a folder.
 
-    Labels are columns or expressions (``"age >= 40"``, ``"circle=label in {0,6,8,9}"``); a column that is a
-    label or the id is never part of ``x``. Ranges, categories and classes come from the training part where
-    there is one, or from a declared ``domain`` (see ``sfumato.data.domain``): then a value outside is an error. Some
-    named sets bring their own. ``limit`` takes a subset of that many records, stratified by the first utility label and
-    chosen by ``seed``. With ``schema`` the records are encoded exactly as at training, and labels may be
-    absent if ``require_labels=False``.
+    Ranges, categories and classes are learned from the training part if there is one, unless ``schema`` or ``domain``
+    gives them. Some named sets bring a domain of their own.
+
+    Args:
+        source: A named data set; a Parquet, CSV or npz file; or a folder of images, recordings or Parquet parts.
+        x: Columns of the record; by default the record column, or every column that is not a label or the id.
+            ``"name:3x128"`` gives flat lists of numbers a shape.
+        utility: Labels that others may learn: columns or expressions such as ``"age >= 40"`` or
+            ``"circle=label in {0,6,8,9}"``. A column that a label uses is never part of ``x``.
+        private: Labels that nobody may learn, written in the same way.
+        id: Column that names the subject of a record; by default every record is its own subject.
+        part: Which part of the source to read: ``"train"``, ``"test"`` or ``"all"``.
+        limit: Read a subset of this many records, stratified by the first utility label.
+        schema: Encode the records exactly as in an earlier ``load``; replaces the column options and ``domain``.
+        domain: Declared ranges and categories (see ``sfumato.data.domain``). A value outside them is an error.
+        require_labels: Whether a label of ``schema`` that the file lacks is an error.
+        seed: Seed of the subset.
+
+    Returns:
+        The records as float32 in [0, 1] with coded labels, subject ids and the schema.
+
+    Raises:
+        UsageError: A name is unknown, or the options contradict each other.
+        DataError: The source cannot be read; the message names file, column and row.
     """
     opened = open_data(source)
     if schema is not None and any(one is not None for one in (x, utility, private, id, domain)):
         raise UsageError(
-            "x, utility, private, id and domain come with the schema: give either the schema or the columns."
+            "x, utility, private, id and domain come with the schema: give either a schema or these options."
         )
     if schema is None:
         schema = schema_of(opened, x=x, utility=utility, private=private, id=id, domain=domain)
@@ -67,7 +85,7 @@ def schema_of(
     id: str | None = None,
     domain: DomainName = None,
 ) -> Schema:
-    """The schema of an opened data set: as its domain declares, else learned from its training part."""
+    """Return the schema of an opened data set, as declared by a domain or else learned from its training part."""
     reference = opened.reference
     roles = resolve(reference, opened.entry, x=x, utility=utility, private=private, id=id)
     declared = domain_for(domain, opened.entry, reference)
@@ -79,7 +97,17 @@ def schema_of(
 def domain_draft(
     source: SourceName, *, x: Names = None, utility: Names = None, private: Names = None, id: str | None = None
 ) -> str:
-    """A domain file in TOML for the owner to correct; read from the records, unless the set brings its domain."""
+    """Draft a domain file for the owner of the records to correct.
+
+    Args:
+        source, x, utility, private, id: As for ``load``.
+
+    Returns:
+        The domain as TOML: read from the records and marked as a draft, unless the named set brings its own.
+
+    Raises:
+        UsageError, DataError: As for ``load``.
+    """
     opened = open_data(source)
     return draft(schema_of(opened, x=x, utility=utility, private=private, id=id), opened.name)
 
@@ -93,7 +121,7 @@ def read(
     limit: int | None = None,
     seed: int = 0,
 ) -> Dataset:
-    """The records of these sources, one after the other, as one ``Dataset``."""
+    """Read the records of these sources, one after the other, into one ``Dataset``."""
     plans = [(one, of_schema(one, schema, opened.entry, required=required)) for one in sources]
     chosen = _choose(plans, schema, limit, seed)
     pieces = [
@@ -102,12 +130,12 @@ def read(
         for piece in _pieces(opened, one, roles, schema, rows)
     ]
     if not pieces:
-        raise fault(sources[0].label, "holds no records", remedy="give a file with at least one row")
+        raise fault(sources[0].label, "contains no records", remedy="provide a file with at least one row")
     return join(pieces)
 
 
 def join(pieces: Sequence[Dataset]) -> Dataset:
-    """Several data sets of one schema as one; a label stays only if every piece has it."""
+    """Concatenate data sets of one schema, keeping only the labels that every piece has."""
     first = pieces[0]
     return Dataset(
         x=np.concatenate([piece.x for piece in pieces]),
@@ -145,7 +173,7 @@ def _pieces(
         try:
             piece = encode_batch(source, chosen, first_row, schema, roles, name=opened.name, side=side)
         except DataError:
-            # The message counts rows of the choice: find the culprit again under its number in the file.
+            # The message counts rows within the subset, so encode row by row to raise with the row in the file.
             for place in inside:
                 encode_batch(
                     source,
@@ -165,7 +193,7 @@ def _pieces(
 def _choose(
     plans: Sequence[tuple[Source, Roles]], schema: Schema, limit: int | None, seed: int
 ) -> list[npt.NDArray[np.intp] | None]:
-    """The rows of each source that ``limit`` keeps, or None for all."""
+    """Return the rows of each source that ``limit`` keeps, or None for all rows."""
     if limit is None:
         return [None] * len(plans)
     if limit < 1:
@@ -180,10 +208,10 @@ def _choose(
 
 
 def stratified_subset(codes: IntArray, limit: int, seed: int) -> npt.NDArray[np.intp]:
-    """``limit`` places, sorted, with each class in its share of ``codes``."""
+    """Choose ``limit`` sorted positions in which each class keeps its share of ``codes``."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(codes))
-    # Each class is shuffled and spread evenly over [0, 1): the lowest places are a stratified sample.
+    # Each class is shuffled and spread evenly over [0, 1), so the lowest values form a stratified sample.
     place = np.empty(len(codes))
     for code in np.unique(codes):
         members = order[codes[order] == code]

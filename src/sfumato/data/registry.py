@@ -1,4 +1,4 @@
-"""The data sets that sfumato knows by name: what is in them, which labels fit, where they come from."""
+"""The data sets that sfumato knows by name: their contents, default labels and public sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sfumato.core.schema import Kind
 
 @dataclass(frozen=True)
 class HubSource:
-    """A Hugging Face data set: file patterns per part, and how its columns are called here."""
+    """A Hugging Face data set: a file pattern per part, and the columns to rename."""
 
     repo: str
     files: Mapping[str, str]
@@ -24,7 +24,7 @@ class HubSource:
 
 @dataclass(frozen=True)
 class UciSource:
-    """A zip of the UCI repository, read by the reader of that name in ``fetch``."""
+    """A zip archive of the UCI repository, and the reader in ``fetch`` that parses it."""
 
     url: str
     reader: str
@@ -35,7 +35,7 @@ class UciSource:
 
 @dataclass(frozen=True)
 class Embedded:
-    """Data that travels inside an installed package."""
+    """Data shipped inside an installed package."""
 
     package: str
 
@@ -47,11 +47,11 @@ class Embedded:
 class Entry:
     """One named data set.
 
-    ``x`` is the record's column (``name:9x128`` gives flat cells a shape; None means every column that is
-    not a label or the id). ``labels`` maps further label names to expressions over the file's columns,
-    ``classes`` a column to the names behind its codes. ``side`` cuts and scales every image to a square of
-    that size. ``owner_share`` is the owner's part of the training subjects, the attacker gets the rest. ``domain``
-    names a declared domain that travels with sfumato, made from the set's public documentation.
+    ``x`` is the record column (``name:9x128`` gives flat cells a shape; None means every column that is not a label
+    or the id). ``labels`` maps further label names to expressions over the file's columns, and ``classes`` maps a
+    column to the names of its codes. With ``side``, every image is cropped and scaled to a square of that size.
+    ``owner_share`` is the owner's fraction of the training subjects; the attacker gets the rest. ``domain`` names a
+    domain shipped with sfumato, taken from the set's public documentation.
     """
 
     name: str
@@ -237,12 +237,12 @@ REGISTRY: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 
 
 def names() -> tuple[str, ...]:
-    """The names that ``load`` knows, the embedded set first."""
+    """Return the names that ``load`` accepts, the embedded set first."""
     return tuple(REGISTRY)
 
 
 def entry(name: str) -> Entry:
-    """The data set of that name; a mistyped name suggests the right one."""
+    """Return the entry of a named data set; for a mistyped name the error suggests the nearest one."""
     if name not in REGISTRY:
         raise unknown("data set", name, REGISTRY)
     return REGISTRY[name]

@@ -1,4 +1,4 @@
-"""The schema of a file: kind and shape from its first record, ranges, categories and classes from all."""
+"""Schema inference: kind and shape come from the first record; ranges, categories and classes from all records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AUDIO_SECONDS, AUDIO_MELS, AUDIO_FRAMES = 1.0, 32, 32
 
 
 def infer(source: Source, roles: Roles, entry: Entry | None = None) -> Schema:
-    """Learn the schema from a source (the training part, where there is one)."""
+    """Learn the schema from a source (the training part, if there is one)."""
     schema = shape_of(source, roles, entry)
     declared = {**source.class_names, **(entry.classes if entry else {})}
     fits = {
@@ -83,13 +83,13 @@ def infer(source: Source, roles: Roles, entry: Entry | None = None) -> Schema:
 
 
 def shape_of(source: Source, roles: Roles, entry: Entry | None = None) -> Schema:
-    """Kind and shape only, from the first record; no ranges, no classes."""
+    """Return a schema with kind and shape only, from the first record. Ranges and classes stay empty."""
     empty = Schema("table", (0,), x_columns=roles.x, id_column=roles.id)
     column = roles.x[0]
     arrow_type = source.schema.field(column).type
     first = next((batch for _, batch in source.batches(roles.x, 1) if batch.num_rows), None)
     if first is None:
-        raise fault(source.label, "holds no records", remedy="give a file with at least one row")
+        raise fault(source.label, "contains no records", remedy="provide a file with at least one row")
     if is_encoded(arrow_type):
         data = cell_bytes(first.column(column)[0], source.label, column, 0)
         if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
@@ -108,7 +108,7 @@ def shape_of(source: Source, roles: Roles, entry: Entry | None = None) -> Schema
             source.label,
             f"records of shape {shape} are not supported",
             column=column,
-            remedy="store smaller records",
+            remedy=f"store between 1 and {MAX_RECORD_NUMBERS:,} numbers per record",
         )
     if kind == "table":
         places = tuple(Column(f"{column}[{place}]", "numeric") for place in range(shape[0]))
@@ -117,13 +117,13 @@ def shape_of(source: Source, roles: Roles, entry: Entry | None = None) -> Schema
 
 
 def _kind_of_cell(cells: Any, given: tuple[int, ...] | None, file: str, column: str) -> tuple[Kind, tuple[int, ...]]:
-    """What a cell of numbers is: pixels if whole, else signals or a vector by the number of sides."""
+    """Decide what a cell of numbers is: whole numbers may be pixels, else the number of axes decides."""
     cell: tuple[int, ...] = cells.shape[1:]
     if given is not None:
         if math.prod(given) != math.prod(cell) or len(given) > 3:
             raise fault(
                 file,
-                f"records hold {math.prod(cell)} numbers, which do not fill {given}",
+                f"each record has {math.prod(cell)} numbers, which do not fill the shape {given}",
                 column=column,
                 remedy="correct the shape given with x",
             )
@@ -157,13 +157,13 @@ def _check_length(values: Any, schema: Schema, source: Source, column: str, firs
             f"a record has shape {values.shape[1:]}, expected {schema.shape}",
             column=column,
             row=first_row,
-            remedy="make all records equally long",
+            remedy="make all records the same length",
         )
     check_finite(values, source.label, column, first_row)
 
 
 def _declared(source: Source, column: str, names: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Declared names hold only where the file stores codes."""
+    """Return the declared class names, which apply only if the file stores integer codes."""
     import pyarrow.types as pt
 
     return names.get(column, ()) if pt.is_integer(source.schema.field(column).type) else ()

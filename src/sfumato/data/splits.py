@@ -1,4 +1,4 @@
-"""Owner, attacker and victims: three disjoint sets of subjects."""
+"""Splits into owner, attacker and victims: three disjoint sets of subjects."""
 
 from __future__ import annotations
 
@@ -23,19 +23,30 @@ NAMES = ("owner", "attacker", "victim")
 _TRAIN_OWNER_SHARE = 2 / 3
 
 MOST_BALANCED_CLASSES = 200
-"""A label with more classes (an identity, say) is not balanced between splits of whole subjects."""
+"""A label with more classes, such as an identity, is not balanced when whole subjects are split."""
 
 
 def split(data: Dataset, *, seed: int, shares: Sequence[float] = SHARES) -> Splits:
-    """Cut a data set into owner, attacker and victim by ``shares`` of the records.
+    """Split a data set into owner, attacker and victim, keeping the records of a subject together.
 
-    No subject is in two of them. Where every record is its own subject the cut is stratified by the first
-    utility label; otherwise whole subjects are placed so that sizes and classes of all labels come close
-    to the shares.
+    If every record is its own subject, the split is stratified by the first utility label. Otherwise whole subjects
+    are assigned so that the sizes, and the classes of all labels, come close to the shares.
+
+    Args:
+        data: The data set to split.
+        seed: Seed of the random assignment.
+        shares: Fractions of the records for owner, attacker and victim, adding up to 1.
+
+    Returns:
+        The three parts.
+
+    Raises:
+        UsageError: The shares are not three positive numbers that add up to 1.
+        DataError: There are too few subjects, or a part has only one class of some label.
     """
     _check_shares(shares)
     if len(shares) == 2:
-        raise UsageError("two shares cut a train part and leave the test part to the victims: give three.")
+        raise UsageError("split needs three shares, for owner, attacker and victims, but got two.")
     return _checked(*(data.take(rows) for rows in _cut(data, shares, seed)))
 
 
@@ -52,14 +63,27 @@ def load_splits(
     balance: Names = None,
     domain: DomainName = None,
 ) -> Splits:
-    """Read a source and cut it.
+    """Load a source and split it into owner, attacker and victim.
 
-    With a train and a test part that share no subject the victims are the test part, and owner and
-    attacker come from the train part (2 : 1, unless the named set says otherwise). If subjects are in both
-    parts, or three ``shares`` are given, all records are pooled and cut by subject. Two ``shares`` cut the
-    train part alone, into owner and attacker. ``limit`` is the number of
-    records in all. The cut is balanced for the labels asked for, or for ``balance`` instead: with the labels of an
-    earlier run there, other labels of the same records are cut as that run's were. ``domain`` is that of ``load``.
+    If the source has train and test parts with no subject in common, the test part becomes the victims, and the train
+    part is split into owner and attacker (2 : 1, unless the named set says otherwise). If they share subjects, or if
+    three ``shares`` are given, all records are pooled and split by subject.
+
+    Args:
+        source, x, utility, private, id, domain: As for ``load``.
+        seed: Seed of the subset and of the split.
+        limit: Number of records in all; by default every record is used.
+        shares: Fractions of the records. Three for owner, attacker and victims, or two for owner and attacker if the
+            source has a test part.
+        balance: Labels to balance the split for, by default those asked for. With the labels of an earlier run here,
+            the same records are split as in that run, even if other labels are asked for.
+
+    Returns:
+        The three parts, with the labels asked for.
+
+    Raises:
+        UsageError: A name is unknown, or the shares do not fit the source.
+        DataError: The source cannot be read, has too few subjects, or a part has only one class of some label.
     """
     if balance is None:
         return _read_and_cut(source, x, utility, private, id, seed, limit, shares, None, domain)
@@ -67,7 +91,7 @@ def load_splits(
     first = {parse(label, ()).name: label for label in as_names(balance)}
     for name in (*asked.utility, *asked.private):
         if name in first and parse(first[name], (), {}).text() != asked.sources.get(name, name) and name != first[name]:
-            raise UsageError(f"the label '{name}' was '{first[name]}' before: give the new question another name.")
+            raise UsageError(f"label '{name}' was '{first[name]}' in the earlier run: give the new label another name.")
     rest = [asked.label_text(name) for name in (*asked.utility, *asked.private) if name not in first]
     every = _read_and_cut(source, x, [*first.values(), *rest], (), id, seed, limit, shares, tuple(first), domain)
     return _checked(*(_in_roles_of(asked, part) for part in (every.owner, every.attacker, every.victim)))
@@ -92,7 +116,7 @@ def _read_and_cut(
     if set(opened.parts) != {"train", "test"}:
         if shares is not None and len(shares) == 2:
             raise UsageError(
-                f"{opened.name} has no train and test part: give three shares, of owner, attacker, victims."
+                f"{opened.name} has no train and test parts: give three shares, for owner, attacker and victims."
             )
         data = read(opened, opened.chosen("all"), schema, required=True, limit=limit, seed=seed)
         return _checked(*(data.take(rows) for rows in _cut(data, shares or SHARES, seed, balanced)))
@@ -105,7 +129,9 @@ def _read_and_cut(
     shared = set(train.ids.tolist()) & set(test.ids.tolist())
     three = None if shares is None or len(shares) == 2 else shares
     if shared and three is None and shares is not None:
-        raise UsageError(f"{opened.name}: subjects are in both parts: give three shares, of owner, attacker, victims.")
+        raise UsageError(
+            f"{opened.name} has subjects in both parts: give three shares, for owner, attacker and victims."
+        )
     if three is not None or shared:
         both = join([train, test])
         return _checked(*(both.take(rows) for rows in _cut(both, three or SHARES, seed, balanced)))
@@ -116,7 +142,7 @@ def _read_and_cut(
 
 
 def _in_roles_of(schema: Schema, part: Dataset) -> Dataset:
-    """The records with the labels of a schema in its roles, and no others."""
+    """Return the records with the labels of a schema in their roles, and no others."""
     return replace(
         part,
         schema=replace(part.schema, utility=schema.utility, private=schema.private, sources=schema.sources),
@@ -134,7 +160,7 @@ def _check_shares(shares: Sequence[float]) -> None:
 def _cut(
     data: Dataset, shares: Sequence[float], seed: int, balanced: tuple[str, ...] | None = None
 ) -> list[npt.NDArray[np.intp]]:
-    """The rows of each share, balanced for these labels (None: for all there are)."""
+    """Return the rows of each share, balanced for the given labels (None: for all)."""
     _, group, sizes = np.unique(data.ids, return_inverse=True, return_counts=True)
     if len(sizes) < len(shares):
         raise DataError(f"{data.name}: {len(sizes)} subjects are too few for {len(shares)} splits; give more records.")
@@ -152,10 +178,9 @@ def _cut(
 def _class_counts(
     data: Dataset, group: npt.NDArray[np.intp], groups: int, balanced: tuple[str, ...] | None
 ) -> npt.NDArray[np.float64]:
-    """How many records of each class each group has, for all labels side by side.
+    """Count the records of each class in each group, with all labels side by side.
 
-    Private labels count as well: many are facts about the subject, and a split by subject can lose a class
-    of them.
+    Private labels count too: many are facts about the subject, so a split by subject could lose one of their classes.
     """
     blocks = []
     for name in (*data.utility, *data.private) if balanced is None else balanced:
@@ -168,7 +193,7 @@ def _class_counts(
 
 
 def _by_record(codes: IntArray, shares: Sequence[float], rng: np.random.Generator) -> IntArray:
-    """The split of each record, class by class; fractions of one class carry over to the next."""
+    """Assign records class by class; rounding errors of one class carry over to the next."""
     place = np.empty(len(codes), dtype=np.int64)
     owed = np.zeros(len(shares))
     for code in np.unique(codes):
@@ -180,7 +205,7 @@ def _by_record(codes: IntArray, shares: Sequence[float], rng: np.random.Generato
 
 
 def _whole_counts(total: int, shares: Sequence[float], owed: npt.NDArray[np.float64]) -> IntArray:
-    """Whole numbers near ``total * shares`` that add up, at least one each if there are enough."""
+    """Round ``total * shares`` to whole numbers with the same sum, each at least one if ``total`` allows it."""
     exact = total * np.asarray(shares)
     counts: IntArray = np.floor(exact).astype(np.int64)
     for _ in range(total - int(counts.sum())):
@@ -197,7 +222,7 @@ def _by_group(
     shares: Sequence[float],
     rng: np.random.Generator,
 ) -> IntArray:
-    """The split of each group: largest first, each to where it brings the counts closest to the shares."""
+    """Assign groups, largest first, each to the split where it brings the counts closest to the shares."""
     wanted = np.outer(shares, table.sum(axis=0))
     weight = np.divide(1, wanted, out=np.zeros_like(wanted), where=wanted > 0)
     wanted_size = np.asarray(shares) * sizes.sum()
@@ -206,7 +231,7 @@ def _by_group(
     shuffled = rng.permutation(len(table))
     for one in shuffled[np.argsort(-sizes[shuffled], kind="stable")]:
         counts, size = table[one], sizes[one]
-        # How much the squared distance to the wanted counts grows, class by class and for the size alone.
+        # Growth of the squared distance to the wanted counts: by class, and for the size alone.
         by_class = ((2 * (have - wanted) * counts + counts**2) * weight).sum(axis=1)
         by_size = (2 * (have_size - wanted_size) * size + size**2) / wanted_size
         best = int(np.argmin(by_class + by_size))
@@ -219,7 +244,7 @@ def _by_group(
 
 
 def _fill_empty(place: IntArray, sizes: npt.NDArray[np.float64], splits: int) -> None:
-    """Give a split without any group the smallest group of the split that has most of them."""
+    """Give each empty split the smallest group of the split with the most groups."""
     for target in range(splits):
         if not (place == target).any():
             donor = int(np.argmax(np.bincount(place, minlength=splits)))
@@ -228,7 +253,7 @@ def _fill_empty(place: IntArray, sizes: npt.NDArray[np.float64], splits: int) ->
 
 
 def _mend(place: IntArray, has: npt.NDArray[np.bool_], sizes: npt.NDArray[np.float64], splits: int) -> None:
-    """Move a small group to where a split lacks its class, if the giving split keeps all of its own."""
+    """Where a split lacks a class, move a small group with that class there if its old split loses no class."""
     for target in range(splits):
         for code in np.flatnonzero(has.any(axis=0)):
             if has[place == target, code].any():
@@ -247,7 +272,7 @@ def _checked(*parts: Dataset) -> Splits:
             if len(codes) and (codes == codes[0]).all():
                 only = part.schema.classes(label)[int(codes[0])]
                 raise DataError(
-                    f"{part.name}: the {name} split has only the class '{only}' of '{label}'; give more "
-                    "records or subjects, other shares, or another label."
+                    f"{part.name}: the {name} split has only the class '{only}' of '{label}'; use more records or "
+                    "subjects, other shares, or another label."
                 )
     return Splits(*parts)

@@ -1,4 +1,4 @@
-"""``stream``: a source of any size as a sequence of small data sets."""
+"""``stream``: read a source of any size as a sequence of small data sets."""
 
 from __future__ import annotations
 
@@ -15,10 +15,20 @@ from sfumato.data.readers.locate import SourceName, open_data
 def stream(
     source: SourceName, schema: Schema, *, batch_rows: int = 4096, utility: bool = False, private: bool = False
 ) -> Iterator[Dataset]:
-    """The records in file order, at most ``batch_rows`` at a time, encoded by ``schema``.
+    """Iterate over the records in file order, encoded by ``schema``, with one batch in memory at a time.
 
-    Only the current batch is in memory. With ``utility`` or ``private`` the file must have every such label of the
-    schema; without, those columns are not even read. Row numbers in messages are those of the file.
+    Args:
+        source: A named data set, a file or a folder.
+        schema: How to encode the records, from an earlier ``load``.
+        batch_rows: Largest number of records per batch.
+        utility: Read the utility labels; the file must have all of them. If false, the columns are not read.
+        private: Read the private labels, likewise.
+
+    Returns:
+        An iterator over data sets of at most ``batch_rows`` records.
+
+    Raises:
+        DataError: A column is missing or a record does not fit the schema; the message gives the row in the file.
     """
     if batch_rows < 1:
         raise UsageError(f"batch_rows must be at least 1, got {batch_rows}.")

@@ -1,4 +1,4 @@
-"""A data set in numbers, for people and for JSON."""
+"""Summaries of data sets as plain JSON values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sfumato.data.registry import REGISTRY, Embedded
 
 
 def listing() -> list[dict[str, Any]]:
-    """The named data sets as plain JSON values, with where each would be read from."""
+    """Return the named data sets as plain JSON values, with the place each would be read from."""
     from sfumato.data.download import at_hand
 
     return [
@@ -36,7 +36,14 @@ def _where(parts: dict[str, Path]) -> str:
 
 
 def describe(dataset: Dataset) -> dict[str, Any]:
-    """Plain JSON values: size, kind, shape, range, subjects, and each label with its count per class."""
+    """Summarise a data set.
+
+    Args:
+        dataset: The data set to describe.
+
+    Returns:
+        Plain JSON values: size, kind, shape, ranges, subjects, and for each label the records per class.
+    """
     schema = dataset.schema
     out: dict[str, Any] = {
         "name": dataset.name,

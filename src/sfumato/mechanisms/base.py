@@ -1,28 +1,28 @@
-"""The contract of a mechanism: scikit-learn manners, checks in the public methods, work in the private ones."""
+"""The contract of a mechanism: what every one has. The public methods check, the private ones work."""
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
-from sfumato.core.errors import DataError, RuleBroken, UsageError, unknown
+from sfumato.core.errors import DataError, RuleBroken, UsageError
 from sfumato.core.guarantee import Guarantee
-from sfumato.core.knowledge import Opened, Participant
-from sfumato.core.randomness import Randomness, Secure, Seeded, derive_seed
+from sfumato.core.randomness import Randomness, Secure, Seeded
 from sfumato.core.release import Release
-from sfumato.core.run_folder import RunFolder, read_json, read_tensors, write_json, write_tensors
+from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
+from sfumato.core.traits import Traits
+from sfumato.mechanisms import storage
+from sfumato.mechanisms.parameters import Parametrised, whole
 
 if TYPE_CHECKING:
-    import torch
-    from torch import nn
+    from torch import Tensor, nn
 
 Progress = Callable[[int, int, Mapping[str, float]], None]
 """Called after each epoch with (epochs done, epochs in all, metrics)."""
@@ -32,70 +32,31 @@ def no_progress(_done: int, _total: int, _metrics: Mapping[str, float]) -> None:
     """The default: say nothing."""
 
 
-class Mechanism(ABC):
+class Mechanism(Parametrised, ABC):
     """Something that turns records into what may leave the building.
 
-    The constructor stores hyper-parameters unchanged (keyword-only, all with defaults); fitted state ends in ``_``.
-    A subclass writes ``_fit`` and ``_release`` and says what it guarantees.
+    A subclass declares its hyper-parameters (see ``parameters``), writes ``_build``, ``_fit``, ``_release``,
+    ``_modules`` and ``guarantee``, and says what it is in ``traits``. What else it can do is in ``capabilities``.
+    Fitted state ends in ``_``.
     """
 
-    name: ClassVar[str]
-    randomised: bool = False
-    """Whether two releases of one record differ."""
-    reads_private: ClassVar[bool] = False
-    """Whether a release needs each record's private labels; they shape the noise and never leave."""
-    hides_result: ClassVar[bool] = False
-    """Whether the receiver is not to learn the utility label either."""
-    fewest: int = 1
-    """So many records make a release at least."""
-    releases_raw: ClassVar[bool] = False
-    """True only for the undefended control."""
-    synthetic: ClassVar[bool] = False
-    """Whether the payload is drawn from a model of the owner's records; the records given to ``release`` only count."""
     knob: ClassVar[str | None] = None
     """The hyper-parameter that trades utility against privacy."""
     spare: ClassVar[tuple[str, ...]] = ()
     """Networks that a device can do without."""
-    absent_: tuple[str, ...] = ()
-    """Those of them that were not there to load."""
 
-    parties: int = 0
-    """So many parties share the owner's records among them, by turns; 0 for a mechanism that knows no parties."""
-
-    seed: int
-    schema_: Schema
+    seed: int = whole(default=0, low=0, high=2**63 - 1, help="repeatable initial weights and order of batches")
 
     @property
-    def needs_labels(self) -> bool:
-        """Whether there is nothing to learn without a utility label."""
-        return True
-
-    @classmethod
-    def parameters(cls) -> dict[str, Any]:
-        """Names and defaults of the hyper-parameters."""
-        signature = inspect.signature(cls.__init__)
-        return {name: p.default for name, p in signature.parameters.items() if name != "self"}
-
-    def get_params(self) -> dict[str, Any]:
-        """The hyper-parameters as given."""
-        return {name: getattr(self, name) for name in self.parameters()}
-
-    def set_params(self, **params: Any) -> Self:
-        """Change hyper-parameters of an unfitted mechanism."""
-        for name, value in params.items():
-            if name not in self.parameters():
-                raise unknown(f"parameter of {self.name}", name, self.parameters())
-            setattr(self, name, value)
-        return self
+    def traits(self) -> Traits:
+        """What every release of this mechanism with these hyper-parameters is."""
+        return Traits()
 
     def stored_params(self) -> dict[str, Any]:
         """The hyper-parameters as plain values for files."""
         return self.get_params()
 
-    def __repr__(self) -> str:
-        changed = {k: v for k, v in self.get_params().items() if v != self.parameters()[k]}
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
-
+    @final
     def fit(
         self,
         data: Dataset,
@@ -106,15 +67,26 @@ class Mechanism(ABC):
     ) -> Self:
         """Learn from the owner's records.
 
-        With ``run``, progress is saved every epoch and an interrupted fit goes on where it stopped. ``start`` is a
-        fitted mechanism of the same kind with other knob settings, to train from instead of from scratch.
+        Args:
+            data: The owner's records with their labels.
+            run: A run folder. Progress is saved there every epoch, and an interrupted fit resumes from it.
+            progress: Called after each epoch.
+            start: A fitted mechanism of the same kind with another knob setting, to train on from.
+
+        Returns:
+            The mechanism itself, fitted.
+
+        Raises:
+            UsageError: A hyper-parameter is out of range, or ``start`` is of another kind.
+            DataError: The records or labels cannot be used.
         """
         self._check_params()
         check_records(data.x, data.schema, data.name)
-        if self.needs_labels and not data.utility:
+        traits = self.traits
+        if traits.needs_labels and not data.utility:
             raise DataError(f"{data.name} has no utility label: name one with --utility.")
-        labels = dict(data.utility) if self.needs_labels else {}
-        if self.reads_private:
+        labels = dict(data.utility) if traits.needs_labels else {}
+        if traits.reads_private:
             if not data.private:
                 raise DataError(f"{self.name} reads a private label and {data.name} has none: name one with --private.")
             labels |= check_private(data.private, data.schema, len(data), self.name, data.name)
@@ -133,10 +105,6 @@ class Mechanism(ABC):
         return self
 
     @abstractmethod
-    def _check_params(self) -> None:
-        """Raise ``UsageError`` for hyper-parameters out of range."""
-
-    @abstractmethod
     def _build(self, schema: Schema) -> None:
         """Create the modules for records of this schema, with seeded initial weights."""
 
@@ -144,20 +112,35 @@ class Mechanism(ABC):
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
         """Train."""
 
+    @final
     def release(self, data: Dataset, *, seed: int | None = None) -> Release:
-        """What may leave: protected payload, utility labels, guarantee.
+        """What may leave: protected payload, utility labels and guarantee.
 
-        Noise, keys and masks come from the operating system's secure source; ``seed`` replaces it by a repeatable
-        one for experiments. Private columns and subject ids are never copied, nor the utility labels where the
-        mechanism hides the result as well.
+        Private columns and subject ids are never copied, nor the utility labels where the mechanism hides the result.
+
+        Args:
+            data: The records to protect. A mechanism that draws synthetic records uses their number only.
+            seed: Repeatable randomness, for experiments only. Without it, noise, keys and masks come from the
+                operating system's secure source.
+
+        Returns:
+            The release.
+
+        Raises:
+            RuleBroken: The payload is the raw records, and the mechanism is not a control.
         """
-        payload = self.transform(data.x, private=data.private, seed=seed, name=data.name)
-        if not self.releases_raw and payload.shape == data.x.shape:
-            same = (payload == data.x).reshape(len(payload), -1).all(axis=1)
-            if same.all():
-                raise RuleBroken(f"{self.name} released the raw records unchanged.")
-        return Release(self.name, payload, self.guarantee(), {} if self.hides_result else dict(data.utility))
+        self._check_fitted()
+        payload, labels = self._released(data, seed)
+        if self.traits.unprotected != "record" and payload.shape == data.x.shape and bool((payload == data.x).all()):
+            raise RuleBroken(f"{self.name} released the raw records unchanged.")
+        return Release(self.name, payload, self.guarantee(), labels)
 
+    def _released(self, data: Dataset, seed: int | None) -> tuple[FloatArray, Mapping[str, IntArray]]:
+        """The payload and the labels that leave with it."""
+        payload = self.transform(data.x, private=data.private, seed=seed, name=data.name)
+        return payload, {} if self.traits.hides_result else dict(data.utility)
+
+    @final
     def transform(
         self,
         X: npt.ArrayLike,
@@ -166,15 +149,23 @@ class Mechanism(ABC):
         seed: int | None = None,
         name: str = "X",
     ) -> FloatArray:
-        """The payload for records ``X`` (NumPy array or torch tensor of the fitted shape).
+        """The payload alone.
 
-        A mechanism that ``reads_private`` needs one class code a record for every private label of the fit; another
-        one ignores ``private``.
+        Args:
+            X: Records of the fitted shape, (N, *shape), as a NumPy array or torch tensor with values in [0, 1].
+            private: One class code a record for every private label of the fit, if the mechanism ``reads_private``;
+                ignored otherwise.
+            seed: Repeatable randomness, for experiments only.
+            name: How messages call these records.
+
+        Returns:
+            The payload, (N, …) in float32.
         """
         self._check_fitted()
         x = np.asarray(X, dtype=np.float32)
         check_records(x, self.schema_, name)
-        codes = check_private(private or {}, self.schema_, len(x), self.name, name) if self.reads_private else {}
+        needed = self.traits.reads_private
+        codes = check_private(private or {}, self.schema_, len(x), self.name, name) if needed else {}
         randomness: Randomness = Secure() if seed is None else Seeded(seed)
         return self._release(x, codes, randomness)
 
@@ -186,106 +177,32 @@ class Mechanism(ABC):
     def guarantee(self) -> Guarantee:
         """What is promised about every release."""
 
-    def check_writing(self) -> None:  # noqa: B027 — most mechanisms have nothing to check
-        """Raise ``UsageError`` if a release that is written now could not keep what it promises."""
-
-    def gives_records(self) -> bool:
-        """Whether the payload is a record of the owner's kind, to be written in its original columns."""
-        return False
-
-    def predict(self, payload: FloatArray) -> FloatArray | None:
-        """Class scores (N, classes) of the first utility label by the mechanism's own cloud half, if it has one."""
-        return None
-
-    def answer(self, data: Dataset, *, seed: int | None = None) -> FloatArray | None:
-        """Class scores (N, classes) of the first utility label as they reach the owner in the end.
-
-        ``predict`` on the release of ``data``; a mechanism whose answer comes back encrypted turns it back here.
-        """
-        return self.predict(self.transform(data.x, private=data.private, seed=seed, name=data.name))
-
-    def opened(self, data: Dataset, *, seed: int) -> Opened | None:
-        """The release of ``data`` for this seed with the secrets behind it; None for a mechanism without keys."""
-        return None
-
-    def read(self, sent: Opened, keys: FloatArray | None = None) -> FloatArray | None:
-        """Class scores of what the receiver makes of ``sent``, read with its own keys or with these others."""
-        return None
-
-    def repeated(self, data: Dataset, times: int, *, seed: int) -> tuple[FloatArray, ...]:
-        """Further payloads of the same records, as their own device would make them one after the other."""
-        return tuple(
-            self.transform(data.x, private=data.private, seed=derive_seed(seed, number), name=data.name)
-            for number in range(times)
-        )
-
-    def participant(self, data: Dataset, *, seed: int) -> Participant | None:
-        """Somebody with ``data`` as a further party, who may choose its masks; None for a mechanism without masks."""
-        return None
-
-    def masks(self, count: int, *, seed: int) -> FloatArray | None:
-        """The secret masks (``count``, h) of a release with this seed; None for a mechanism without masks."""
-        return None
-
-    def public_cloud(self) -> nn.Module | None:
-        """The network that works on payloads away from the device (None if there is none, or it gives the answer)."""
-        return None
-
-    def decode(self, payload: FloatArray) -> FloatArray | None:
-        """The payload as records (N, *shape) in [0, 1], as a receiver would see it; None without a public decoder."""
-        return None
-
-    def public_encoder(self) -> nn.Module | None:
-        """The network that every device holds, and so every attacker (None if there is none)."""
-        return None
-
     @abstractmethod
     def _modules(self) -> dict[str, nn.Module]:
         """The fitted networks by name, for storage."""
 
-    def state(self) -> dict[str, torch.Tensor]:
+    def state(self) -> dict[str, Tensor]:
         """Every weight and buffer, by module and name."""
-        from sfumato.mechanisms.training import state_of
+        return storage.state_of(self._modules())
 
-        return state_of(self._modules())
-
-    def load_state(self, tensors: Mapping[str, torch.Tensor]) -> None:
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """Put stored weights into the built networks."""
-        from sfumato.mechanisms.training import load_state_of
-
-        load_state_of(self._modules(), tensors, self)
+        storage.load_state_of(self._modules(), tensors, self)
 
     def save(self, folder: Path) -> None:
-        """Write parameters, schema and, a file for each network, the weights below ``folder``."""
+        """Write parameters, traits, schema and, a file for each network, the weights below ``folder``."""
         self._check_fitted()
-        (folder / "checkpoint").mkdir(parents=True, exist_ok=True)
-        for module, network in self._modules().items():
-            if module in self.absent_:
-                continue
-            write_tensors(folder / "checkpoint" / f"{module}.safetensors", network.state_dict())
-        write_json(folder / "schema.json", self.schema_.to_json())
-        write_json(folder / "mechanism.json", {"mechanism": self.name, "params": self.stored_params()})
+        storage.save(self, folder)
 
     @classmethod
     def load(cls, folder: Path, **overrides: Any) -> Self:
         """Read what ``save`` wrote; ``overrides`` replace stored parameters (an encoder of the user's own)."""
-        from sfumato.mechanisms.training import load_state_of
+        return storage.load(cls, folder, overrides)
 
-        stored = read_json(folder / "mechanism.json")
-        if stored["mechanism"] != cls.name:
-            raise DataError(f"{folder} holds a '{stored['mechanism']}', not a '{cls.name}'.")
-        mechanism = cls().set_params(**{**stored["params"], **overrides})
-        mechanism.schema_ = Schema.from_json(read_json(folder / "schema.json"))
-        mechanism._build(mechanism.schema_)
-        for module, network in mechanism._modules().items():
-            file = folder / "checkpoint" / f"{module}.safetensors"
-            if module in cls.spare and not file.exists():
-                mechanism.absent_ = (*mechanism.absent_, module)
-                continue
-            weights = {f"{module}.{name}": tensor for name, tensor in read_tensors(file).items()}
-            load_state_of({module: network}, weights, mechanism)
-        mechanism._settle()
-        return mechanism
+    @property
+    def absent_(self) -> tuple[str, ...]:
+        """The ``spare`` networks that were not there to load."""
+        return tuple(self.__dict__.get("_absent", ()))
 
     def _settle(self) -> None:
         """Training is over: no later call may touch running statistics."""

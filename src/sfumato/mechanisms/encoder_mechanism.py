@@ -1,4 +1,4 @@
-"""What ``ran`` and the baselines share: an encoder read by an MLP classifier, trained epoch by epoch."""
+"""What ``ran`` and its baselines share: an encoder on the device, read by an MLP classifier in the cloud."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sfumato.core.dataset import FloatArray, IntArray
-from sfumato.core.errors import UsageError, check_range, unknown
+from sfumato.core.errors import UsageError, unknown
 from sfumato.core.randomness import Randomness, derive_seed
 from sfumato.core.schema import Schema
-from sfumato.mechanisms.played import PlayedMechanism
+from sfumato.mechanisms.parameters import anything, learning_rate
+from sfumato.mechanisms.training import TrainedByGame
 from sfumato.nets.encoders import ENCODERS, classifier, default_encoder, output_shape
 from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches, take_step
 
@@ -22,18 +23,17 @@ Architecture = str | nn.Module | Callable[[tuple[int, ...]], nn.Module]
 """A provided name, the user's own module, or a function of the record shape that makes one."""
 
 
-class EncoderMechanism(PlayedMechanism):
+class EncoderMechanism(TrainedByGame):
     """Builds E and C for the schema and trains them; a subclass says what leaves and what the game is."""
 
-    architecture: Architecture
-
-    encoder_: nn.Module
-    classifier_: nn.Module
+    architecture: Architecture = anything(
+        default="auto", help=f"encoder: auto, {', '.join(ENCODERS)}, or an nn.Module of your own (Python only)"
+    )
 
     def _check_params(self) -> None:
+        super()._check_params()
         if isinstance(self.architecture, str) and self.architecture not in ("auto", *ENCODERS):
             raise unknown("architecture", self.architecture, ("auto", *ENCODERS))
-        super()._check_params()
 
     def _build(self, schema: Schema) -> None:
         torch.manual_seed(derive_seed(self.seed, self.name, "weights"))
@@ -90,24 +90,7 @@ class Discriminative:
 class PlainNetwork(EncoderMechanism):
     """Encoder and classifier trained for the task alone: what every baseline starts from."""
 
-    def __init__(
-        self,
-        *,
-        rate: float = 1e-3,
-        epochs: int = 4,
-        batch: int = 128,
-        architecture: Architecture = "auto",
-        seed: int = 0,
-    ) -> None:
-        self.rate = rate
-        self.epochs = epochs
-        self.batch = batch
-        self.architecture = architecture
-        self.seed = seed
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_range(self.name, "rate", self.rate, 0.0, 1.0, open_low=True)
+    rate: float = learning_rate(default=1e-3)
 
     def _game(self) -> Discriminative:
         return Discriminative(self.encoder_, self.classifier_, self.rate)

@@ -1,19 +1,24 @@
-"""The frame of every training: epoch by epoch, saved after each, taken up where it stopped."""
+"""Training by games: a batch at a time, epoch by epoch, saved after each and resumed where it stopped."""
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
-from sfumato.core.errors import DataError
+from sfumato.core.dataset import Dataset
+from sfumato.core.randomness import Randomness, Seeded, derive_seed
 from sfumato.core.run_folder import RunFolder
-from sfumato.nets.training_loop import load_optimiser_state, optimiser_state
+from sfumato.mechanisms.base import Mechanism, Progress
+from sfumato.mechanisms.parameters import whole
+from sfumato.nets.training_loop import as_tensor, decay_rate, load_optimiser_state, minibatches, optimiser_state
 
-if TYPE_CHECKING:
-    from sfumato.mechanisms.base import Progress
+CONTINUED = 0.25
+"""Share of ``epochs`` trained when starting from a neighbouring knob setting; ``make bench`` compares the results."""
 
 
 class Trainable(Protocol):
@@ -50,21 +55,50 @@ def train(
         progress(number + 1, epochs, losses)
 
 
-def state_of(modules: Mapping[str, nn.Module]) -> dict[str, Tensor]:
-    """Every weight and buffer, by module and name."""
-    return {
-        f"{module}.{name}": tensor
-        for module, network in modules.items()
-        for name, tensor in network.state_dict().items()
-    }
+class Game(Protocol):
+    """One mini-batch of a mechanism's training, and the optimisers that go with it."""
+
+    @property
+    def optimisers(self) -> Mapping[str, torch.optim.Adam]:
+        """By stage."""
+
+    def play(self, x: Tensor, y: Tensor) -> dict[str, float]:
+        """Train on a batch; the losses, by name."""
 
 
-def load_state_of(modules: Mapping[str, nn.Module], tensors: Mapping[str, Tensor], owner: object) -> None:
-    """Put stored weights into built networks; ``owner`` is named if they do not fit."""
-    for module, network in modules.items():
-        own = {k.removeprefix(f"{module}."): v for k, v in tensors.items() if k.startswith(f"{module}.")}
-        try:
-            network.load_state_dict(own)
-        except RuntimeError as error:
-            reason = " ".join(str(error).split())[:200]
-            raise DataError(f"the stored weights do not fit {owner} ({reason}): restore them or fit again.") from None
+class TrainedByGame(Mechanism):
+    """Plays its game over the owner's records, at a falling rate; a subclass says what the game is."""
+
+    epochs: int = whole(default=4, low=1, high=10_000, help="passes over the owner's records")
+    batch: int = whole(default=128, low=8, high=65_536, help="records in a mini-batch")
+
+    @abstractmethod
+    def _game(self) -> Game:
+        """The training game, over freshly built networks."""
+
+    def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
+        epochs = self.epochs
+        if start is not None:
+            self.load_state(start.state())
+            epochs = max(1, math.ceil(CONTINUED * self.epochs))
+        game = self._game()
+        x, y = as_tensor(data.x), as_tensor(next(iter(data.utility.values())))
+        train(self, epochs, lambda epoch: self._epoch(game, x, y, epoch, epochs), game.optimisers, run, progress)
+
+    def _epoch(self, game: Game, x: Tensor, y: Tensor, epoch: int, epochs: int) -> dict[str, float]:
+        """One pass over the records; the mean losses."""
+        seed = derive_seed(self.seed, self.name, "epoch", epoch)
+        torch.manual_seed(seed)  # dropout and noise inside the networks: a resumed epoch draws the same
+        means: dict[str, float] = {}
+        batches = list(minibatches(len(x), self.batch, seed))
+        randomness = Seeded(seed)
+        for number, rows in enumerate(batches):
+            for optimiser in game.optimisers.values():
+                decay_rate(optimiser, (epoch + number / len(batches)) / epochs)
+            for name, loss in game.play(self._protect(x[rows], randomness), y[rows]).items():
+                means[name] = means.get(name, 0.0) + loss / len(batches)
+        return means
+
+    def _protect(self, x: Tensor, randomness: Randomness) -> Tensor:
+        """What training sees of a batch: the batch, unless noise is added before the network."""
+        return x

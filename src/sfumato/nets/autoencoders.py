@@ -1,6 +1,6 @@
-"""Deterministic autoencoders (ARS §5.1.2): an encoder that is a plain chain ending in standardised latents.
+"""Deterministic autoencoders (ARS §5.1.2), whose encoder is a plain chain of layers with standardised latents.
 
-Shapes are channels first and without the batch axis. The last layer of an encoder is a batch norm without weights:
+Shapes are channels first, without the batch axis. The last layer of an encoder is a batch norm without weights.
 ``standardise`` sets its statistics once, so that every latent has mean 0 and standard deviation 1, and noise of size
 ε is ε standard deviations.
 """
@@ -15,14 +15,14 @@ from torch import Tensor, nn
 Shape = tuple[int, ...]
 
 _CONVOLVED = 32
-"""From this side on a picture is convolved."""
+"""Images with sides of at least this many pixels get a convolutional network."""
 
 
 def autoencoder(kind: str, shape: Shape, latent: int, width: int = 1) -> tuple[nn.Sequential, nn.Sequential]:
-    """Encoder (B, *shape) → (B, latent) and decoder (B, latent) → (B, *shape) in [0, 1].
+    """Return the encoder (B, *shape) → (B, latent) and the decoder (B, latent) → (B, *shape) in [0, 1].
 
-    Three fully connected layers for small records, four for tables, four convolutional ones for pictures of 32 × 32
-    and more. ``width`` multiplies the hidden ones.
+    Small records get three fully connected layers, tables four, and images of 32 × 32 and more three convolutions and a
+    linear layer. ``width`` multiplies the hidden widths.
     """
     if is_convolved(kind, shape):
         return _convolved(shape, latent, width)
@@ -30,17 +30,17 @@ def autoencoder(kind: str, shape: Shape, latent: int, width: int = 1) -> tuple[n
 
 
 def is_convolved(kind: str, shape: Shape) -> bool:
-    """Whether records are pictures that are large enough, and of sides that halve three times."""
+    """Return whether records are images that are large enough and whose sides can be halved three times."""
     return kind == "image" and min(shape[1:]) >= _CONVOLVED and not any(side % 8 for side in shape[1:])
 
 
 def substitute_decoder(kind: str, shape: Shape, latent: int, width: int = 1) -> nn.Sequential:
-    """SDec: a decoder of the same make, to be trained by whoever can encode (Eq. 8)."""
+    """Return a decoder of the same architecture (SDec), which anyone who can encode may train (Eq. 8)."""
     return autoencoder(kind, shape, latent, width)[1]
 
 
 def unstandardised(encoder: nn.Sequential) -> nn.Sequential:
-    """The encoder without its last layer, sharing its weights."""
+    """Return the encoder without its last layer, sharing its weights."""
     return nn.Sequential(*list(encoder)[:-1])
 
 
@@ -50,7 +50,7 @@ def standardise(encoder: nn.Sequential, raw: Tensor) -> None:
     assert isinstance(norm, nn.BatchNorm1d)
     assert norm.running_mean is not None and norm.running_var is not None
     norm.running_mean.copy_(raw.mean(0))
-    variance = raw.var(0, unbiased=False) - norm.eps  # which the layer adds again
+    variance = raw.var(0, unbiased=False) - norm.eps  # the layer adds eps again
     norm.running_var.copy_(variance.clamp_min(1e-6))
 
 
@@ -66,7 +66,7 @@ def _connected(shape: Shape, latent: int, hidden: tuple[int, ...]) -> tuple[nn.S
 
 
 def relu_chain(*widths: int) -> list[nn.Module]:
-    """FC → ReLU → … → FC."""
+    """Return fully connected layers with ReLU between them."""
     layers: list[nn.Module] = []
     for a, b in pairwise(widths):
         layers += [nn.Linear(a, b), nn.ReLU()]

@@ -1,7 +1,7 @@
-"""Encoders (device half) and classifiers (cloud half), by kind of data.
+"""Encoders (the device half) and classifiers (the cloud half) for each kind of data.
 
-An encoder is a plain chain of layers, so that ``mirror`` can turn it upside down. Shapes are channels first and
-without the batch axis: (C, H, W), (C, L) or (D,).
+An encoder is a plain chain of layers, so that ``mirror`` can reverse it. Shapes are channels first, without the batch
+axis: (C, H, W), (C, L) or (D,).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Shape = tuple[int, ...]
 
 
 def _block(dims: int, c_in: int, c_out: int, kernel: int, *, padding: int, pool: int) -> list[nn.Module]:
-    """Convolution, batch norm, ReLU and (if ``pool`` > 1) max-pool: the paper's encoder layers (§2.3)."""
+    """Return convolution, batch norm, ReLU and (if ``pool`` > 1) max-pool: the paper's encoder layers (§2.3)."""
     conv, norm, max_pool = (
         (nn.Conv1d, nn.BatchNorm1d, nn.MaxPool1d) if dims == 1 else (nn.Conv2d, nn.BatchNorm2d, nn.MaxPool2d)
     )
@@ -24,7 +24,7 @@ def _block(dims: int, c_in: int, c_out: int, kernel: int, *, padding: int, pool:
 
 
 def lenet(shape: Shape) -> nn.Sequential:
-    """LeNet's convolutional part for 28×28, for (C, L) signals and for log-mel pictures."""
+    """Return LeNet's convolutional part, for 28×28 images, (C, L) signals and log-mel images."""
     dims = len(shape) - 1
     return nn.Sequential(
         *_block(dims, shape[0], 16, 5, padding=0, pool=2),  # 28×28 → (16, 12, 12)
@@ -33,7 +33,7 @@ def lenet(shape: Shape) -> nn.Sequential:
 
 
 def alexnet(shape: Shape) -> nn.Sequential:
-    """AlexNet's five convolutions, narrowed to a quarter, for 32×32."""
+    """Return AlexNet's five convolutions at a quarter of the width, for 32×32 images."""
     dims = len(shape) - 1
     return nn.Sequential(
         *_block(dims, shape[0], 24, 5, padding=2, pool=2),  # (24, 16, 16)
@@ -45,21 +45,21 @@ def alexnet(shape: Shape) -> nn.Sequential:
 
 
 def vgg16(shape: Shape) -> nn.Sequential:
-    """VGG-16's thirteen convolutions at an eighth of the width, for 32×32 and more."""
+    """Return VGG-16's thirteen convolutions at an eighth of the width, for images of 32×32 and more."""
     dims = len(shape) - 1
     widths = [(8, 2), (16, 2), (32, 3), (64, 3), (64, 3)]
     layers: list[nn.Module] = []
     c_in = shape[0]
     for stage, (width, depth) in enumerate(widths):
         for layer in range(depth):
-            last = layer == depth - 1 and stage < 4  # the last pool would leave 1×1
+            last = layer == depth - 1 and stage < 4  # a pool after the last stage would leave 1×1
             layers += _block(dims, c_in, width, 3, padding=1, pool=2 if last else 1)
             c_in = width
     return nn.Sequential(*layers)  # 32×32 → (64, 2, 2)
 
 
 def mlp(shape: Shape) -> nn.Sequential:
-    """For tables and very small records: batch norm puts numeric columns and one-hot groups on one scale."""
+    """Return an MLP for tables and very small records; batch norm puts numeric and one-hot entries on one scale."""
     size = torch.Size(shape).numel()
     return nn.Sequential(
         *([nn.Flatten()] if len(shape) > 1 else []),
@@ -82,18 +82,18 @@ ENCODERS: dict[str, Callable[[Shape], nn.Sequential]] = {
 
 
 _SMALLEST_SIDE = 16
-"""Two 5×5 convolutions with pooling leave nothing of less."""
+"""Two 5×5 convolutions with pooling need sides of at least this size."""
 
 
 def default_encoder(kind: str, shape: Shape) -> str:
-    """The paper's choice of architecture by data (§3): LeNet for small records, AlexNet for 32×32 colour."""
+    """Return the paper's architecture for the data (§3): LeNet for small records, AlexNet for 32×32 colour images."""
     if kind == "table" or min(shape[1:]) < _SMALLEST_SIDE:
         return "mlp"
     return "alexnet" if kind == "image" and shape[0] == 3 else "lenet"
 
 
 def output_shape(module: nn.Module, shape: Shape) -> Shape:
-    """The shape of one record after ``module``."""
+    """Return the shape of one record after ``module``."""
     was_training = module.training
     module.eval()
     with torch.no_grad():
@@ -103,7 +103,7 @@ def output_shape(module: nn.Module, shape: Shape) -> Shape:
 
 
 def classifier(features: Shape, classes: int, hidden: int = 128) -> nn.Sequential:
-    """The MLP classifier C of the paper: features → class scores."""
+    """Return the MLP classifier C of the paper: features → class scores."""
     size = torch.Size(features).numel()
     return nn.Sequential(
         nn.Flatten(),

@@ -1,4 +1,4 @@
-"""A decoder that is the encoder turned upside down, layer by layer (RAN §2.3)."""
+"""A decoder that reverses the encoder layer by layer (RAN §2.3)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class NotAChain(ValueError):
 
 
 def mirror(encoder: nn.Module, shape: Shape) -> nn.Sequential:
-    """The mirrored decoder of any chain of layers; it ends in a sigmoid because records lie in [0, 1].
+    """Return the mirrored decoder of a chain of layers, ending in a sigmoid because records lie in [0, 1].
 
-    Reversed layer by layer: convolution → transposed convolution, pooling → nearest un-pooling to the size it came
-    from (the switches are not part of a release), batch norm → batch norm, linear → linear, flatten → unflatten.
+    Each layer is reversed: convolution → transposed convolution, pooling → nearest-neighbour upsampling to the original
+    size (pooling indices are not part of a release), batch norm → batch norm, linear → linear, flatten → unflatten.
     """
     steps = _trace(encoder, shape)
     problems = [
-        f"'{name}' ({type(layer).__name__}) has no mirror image"
+        f"'{name}' ({type(layer).__name__}) cannot be reversed"
         for name, layer, _, _ in steps
         if not isinstance(layer, (*_DECONV, *_POOLS, *_NORMS, *_POINTWISE, *_SKIPPED, nn.Linear, nn.Flatten))
     ]
@@ -41,7 +41,7 @@ def mirror(encoder: nn.Module, shape: Shape) -> nn.Sequential:
 
 
 def _trace(encoder: nn.Module, shape: Shape) -> list[tuple[str, nn.Module, Shape, Shape]]:
-    """Leaf layers in the order they run, with the shapes before and after; refuses anything but a chain."""
+    """Return the leaf layers in execution order with their input and output shapes; raise unless they form a chain."""
     steps: list[tuple[str, nn.Module, Shape, Shape]] = []
     last: list[torch.Tensor] = []
     breaks: list[str] = []

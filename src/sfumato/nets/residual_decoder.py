@@ -1,4 +1,4 @@
-"""A decoder stronger than the mirror: every number of the payload reaches every pixel, then residual blocks refine."""
+"""A stronger decoder than the mirror: every payload value reaches every pixel, then residual blocks refine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Shape = tuple[int, ...]
 
 
 class Residual(nn.Module):
-    """x + f(x), f two normalised convolutions (or linear layers for tables): same shape in and out."""
+    """x + f(x), where f is two normalised convolutions (linear layers for tables); the shape is unchanged."""
 
     def __init__(self, dims: int, width: int) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Residual(nn.Module):
 
 
 class _Cleaner(nn.Module):
-    """For a payload shaped like the record: the payload plus a correction, which is zero before training."""
+    """For a payload shaped like the record: the payload plus a correction that is zero before training."""
 
     def __init__(self, record: Shape, width: int) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class _Cleaner(nn.Module):
 
 
 class _TableCleaner(nn.Module):
-    """The same for a table's row."""
+    """The same for a table row."""
 
     def __init__(self, size: int, hidden: int) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class _TableCleaner(nn.Module):
 
 
 def residual_decoder(payload: Shape, record: Shape, width: int = 32) -> nn.Module:
-    """payload → record in [0, 1], for any two shapes; what suits the payload best."""
+    """Return a decoder payload → record in [0, 1] for any two shapes, of the type that suits the payload."""
     from sfumato.nets.unet import is_wide_map, map_decoder
 
     if payload == record:
@@ -90,10 +90,10 @@ def residual_decoder(payload: Shape, record: Shape, width: int = 32) -> nn.Modul
 
 
 def flat_decoder(payload: Shape, record: Shape, width: int) -> nn.Module:
-    """Every number of the payload reaches every number of the record.
+    """Return a decoder in which every number of the payload reaches every number of the record.
 
-    Two doublings end at the record's size; the last one is a transposed convolution, because blocks at full
-    resolution cost six times as much and lowered the error on plain LeNet features by less than a fifth.
+    Two doublings lead to the record's size. After the last one there is a single convolution, because residual blocks
+    at full resolution cost six times as much and lowered the error on plain LeNet features by less than a fifth.
     """
     size = torch.Size(payload).numel()
     if len(record) == 1:

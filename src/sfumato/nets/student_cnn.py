@@ -1,4 +1,4 @@
-"""The paper's student: the classifier that shows what a synthetic data set is worth (§5.2)."""
+"""The paper's student, the classifier that measures the utility of a synthetic data set (§5.2)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Shape = tuple[int, ...]
 
 
 def student(shape: Shape, classes: int, *, width: int = 32, hidden: int = 128) -> nn.Sequential:
-    """Two convolutions with ReLU, batch norm and max-pool, two fully connected layers; (B, C, H, W) → (B, classes).
+    """Return two convolutions with ReLU, batch norm and max-pool, and two linear layers: (B, C, H, W) → (B, classes).
 
     The softmax is left to the loss.
     """

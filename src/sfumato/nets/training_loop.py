@@ -1,4 +1,4 @@
-"""The few lines that every training loop here shares."""
+"""Helpers shared by the training loops."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from torch import Tensor, nn
 
 
 def as_tensor(array: npt.NDArray[np.float32] | npt.NDArray[np.int64]) -> Tensor:
-    """A tensor that shares the array's memory; whoever asks for it only reads."""
+    """Return a tensor that shares the array's memory. The caller must not write to it."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         return torch.from_numpy(array)
 
 
 def channels_last(module: nn.Module) -> nn.Module:
-    """The same network with its 2-D convolutions in the memory order that is about twice as fast on a CPU."""
+    """Store the weights of 2-D convolutions channels last, which is about twice as fast on a CPU."""
     for parameter in module.parameters():
         if parameter.dim() == 4:
             parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
@@ -27,7 +27,7 @@ def channels_last(module: nn.Module) -> nn.Module:
 
 
 def minibatches(n: int, batch: int, seed: int) -> Iterator[Tensor]:
-    """Row numbers of one epoch in a seeded order; a last batch too small for batch norm joins its neighbour."""
+    """Yield the rows of one epoch in seeded order; a last batch too small for batch norm joins the one before."""
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
     parts = list(torch.split(order, batch))
     if len(parts) > 1 and len(parts[-1]) < min(batch, 8):
@@ -36,7 +36,7 @@ def minibatches(n: int, batch: int, seed: int) -> Iterator[Tensor]:
 
 
 def forward_in_batches(module: nn.Module, x: Tensor, batch: int = 1024) -> Tensor:
-    """module(x) in evaluation mode, without gradients, a batch at a time."""
+    """Return module(x) in evaluation mode, without gradients, computed a batch at a time."""
     was_training = module.training
     module.eval()
     with torch.inference_mode():
@@ -50,7 +50,7 @@ def forward_in_batches(module: nn.Module, x: Tensor, batch: int = 1024) -> Tenso
 
 
 def take_step(optimiser: torch.optim.Optimizer, objective: Tensor) -> None:
-    """Minimise ``objective`` by one step of the optimiser's own parameters; no other gradient is touched."""
+    """Take one step on ``objective`` with the optimiser's own parameters, leaving all other gradients alone."""
     parameters = optimiser.param_groups[0]["params"]
     for parameter, gradient in zip(parameters, torch.autograd.grad(objective, parameters), strict=True):
         parameter.grad = gradient
@@ -58,10 +58,10 @@ def take_step(optimiser: torch.optim.Optimizer, objective: Tensor) -> None:
 
 
 def decay_rate(optimiser: torch.optim.Optimizer, done: float) -> None:
-    """The learning rate falls in a straight line to a twentieth; ``done`` is the finished share of the training.
+    """Decay the learning rate linearly to a twentieth, where ``done`` is the completed fraction of the training.
 
-    A function of ``done`` alone, so that a resumed run is where it was. At a constant rate the last step decided
-    whether a small classifier was good.
+    The rate depends on ``done`` alone, so that a resumed run continues where it was. At a constant rate, the quality of
+    a small classifier depended on the last step.
     """
     for group in optimiser.param_groups:
         first = group.setdefault("initial_lr", group["lr"])
@@ -69,7 +69,7 @@ def decay_rate(optimiser: torch.optim.Optimizer, done: float) -> None:
 
 
 def optimiser_state(optimisers: Mapping[str, torch.optim.Adam]) -> dict[str, Tensor]:
-    """The moments and step counts of Adam, as named tensors."""
+    """Return Adam's moments and step counts as named tensors."""
     return {
         f"optimiser.{name}.{index}.{key}": value
         for name, optimiser in optimisers.items()
@@ -79,7 +79,7 @@ def optimiser_state(optimisers: Mapping[str, torch.optim.Adam]) -> dict[str, Ten
 
 
 def load_optimiser_state(optimisers: Mapping[str, torch.optim.Adam], tensors: Mapping[str, Tensor]) -> None:
-    """The inverse of ``optimiser_state``."""
+    """Restore what ``optimiser_state`` returned."""
     for name, optimiser in optimisers.items():
         state: dict[int, dict[str, Tensor]] = {}
         for key, value in tensors.items():

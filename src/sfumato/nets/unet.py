@@ -1,4 +1,4 @@
-"""A decoder for feature maps that are nearly as large as the record: a small U-net (Ronneberger et al. 2015)."""
+"""A small U-Net (Ronneberger et al. 2015) that decodes feature maps nearly as large as the record."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from torch.nn import functional as F
 from sfumato.nets.residual_decoder import Residual, Shape, flat_decoder
 
 _CHANNELS = 8
-"""Fewer are not taken for the channels of a signal's map."""
+"""With fewer channels, a payload is not taken for the feature map of a signal."""
 
 
 class _Spread(nn.Module):
-    """A sub-pixel convolution: every place of the map gives a patch of the record. At the record's size a convolution
-    would take half of the network's time."""
+    """A sub-pixel convolution: every position of the map becomes a patch of the record.
+
+    A convolution at the record's size would take half of the network's time.
+    """
 
     def __init__(self, channels: int, outputs: int, sides: Shape, record: Shape) -> None:
         super().__init__()
@@ -32,7 +34,7 @@ class _Spread(nn.Module):
 
 
 class _UNet(nn.Module):
-    """Convolution at the map's size, residual blocks at half of it, back up with a skip, then the record's size."""
+    """Convolution at the map's size, residual blocks at half of it, a skip connection, then the record's size."""
 
     def __init__(self, channels: int, sides: Shape, record: Shape, width: int, outputs: int) -> None:
         super().__init__()
@@ -64,10 +66,10 @@ class _UNet(nn.Module):
 
 
 def map_decoder(payload: Shape, record: Shape, width: int = 32, *, outputs: int = 1) -> nn.Module:
-    """payload → record in [0, 1]; with more ``outputs`` (B, outputs, *record).
+    """Return a decoder payload → record in [0, 1]; with several ``outputs``, → (B, outputs, *record).
 
-    A wide map is decoded by a U-net, as in the paper of the rotated features (§4.1; narrower and shallower, for a
-    CPU), with the d·C channels of a rotated map merged. Of any other payload every number reaches every output.
+    A wide map is decoded by a U-Net, as in the paper on rotated features (§4.1; narrower and shallower here, for a
+    CPU), with the d·C channels of a rotated map merged. For other payloads every number reaches every output.
     """
     several = [nn.Unflatten(1, (outputs, record[0]))] if outputs > 1 else []
     if not is_wide_map(payload, record):
@@ -79,9 +81,9 @@ def map_decoder(payload: Shape, record: Shape, width: int = 32, *, outputs: int 
 
 
 def is_wide_map(payload: Shape, record: Shape) -> bool:
-    """Whether this is a map (C, …) or a rotated map (d, C, …) with a side of more than a quarter of the record's.
+    """Return whether this is a map (C, …) or rotated map (d, C, …) with a side above a quarter of the record's.
 
-    A linear layer from it to the record would be huge. Two or three rows of a vector are no map of a signal.
+    A linear layer from such a map to the record would be huge. A vector in two or three rows is not a signal map.
     """
     dims = len(record) - 1
     rotated = len(payload) == dims + 2

@@ -1,6 +1,6 @@
-"""Parties: K organisations share representations through Flower and learn from them together.
+"""Several organisations (parties) share representations through Flower and learn from them together.
 
-Importing this package is light; Flower loads when something runs, and comes with ``pip install 'sfumato[parties]'``.
+Importing this package is cheap: Flower is imported when a run starts. ``pip install 'sfumato[parties]'`` installs it.
 """
 
 from __future__ import annotations

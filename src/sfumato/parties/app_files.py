@@ -1,4 +1,4 @@
-"""``sfumato share app``: the Flower app as files, for ``flwr run`` and a real deployment."""
+"""``sfumato share app``: write the Flower app to files, for ``flwr run`` and a real deployment."""
 
 from __future__ import annotations
 
@@ -11,23 +11,35 @@ from sfumato.workflow.releasing import writable
 
 PACKAGE = "sfumato_share"
 _COMMENTS = {
-    "out": "the server's run folder, on the machine of the SuperLink; must not exist",
+    "out": "the server's run folder, on the SuperLink's machine; must not exist",
     "mode": "horizontal, vertical, filter or fedavg",
-    "parties": "how many nodes to wait for, and for how many seconds (wait)",
+    "parties": "number of nodes to wait for (for at most 'wait' seconds)",
     "initiator": "the party that trains and publishes the encoder",
     "labels": "vertical: the party that has the labels (default: the initiator)",
     "params": "hyper-parameters of the mechanism, as JSON",
     "learner": "mlp or logistic",
     "wire": "float32, float16, uint8 or uint4",
-    "timeout": "seconds for each phase",
-    "most-bytes": "the largest message of a party",
+    "timeout": "time limit of each phase, in seconds",
+    "most-bytes": "largest message from a party, in bytes",
     "record": "a folder for a copy of every message, for inspection",
-    "rounds": "fedavg: rounds, local epochs, batch, rate; noise and clip for DP-FedAvg",
+    "rounds": "fedavg: rounds, local epochs, batch size, learning rate; noise and clip for DP-FedAvg",
 }
 
 
 def lay_app(folder: Path, **choices: Any) -> Path:
-    """Write the Flower app into ``folder``, which must not exist; ``choices`` replace fields of ``Terms``."""
+    """Write the Flower app of ``sfumato share`` to a folder.
+
+    Args:
+        folder: The folder to create; it must not exist.
+        **choices: Fields of ``Terms`` that differ from their defaults, for the app's run configuration.
+
+    Returns:
+        The folder.
+
+    Raises:
+        UsageError: A choice is unknown or out of range.
+        DataError: The folder exists or cannot be written.
+    """
     terms = Terms(**{"out": "sfumato-share", **choices})
     with writable(folder) as part:
         (part / PACKAGE).mkdir()

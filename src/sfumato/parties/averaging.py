@@ -1,4 +1,4 @@
-"""FedAvg and DP-FedAvg by Flower's own strategies on the same parties: what sharing representations is held against."""
+"""FedAvg and DP-FedAvg with Flower's own strategies: the baseline for sharing representations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DELTA = 1e-5
 
 
 def average(roll: Roll, terms: Terms) -> FedResult:
-    """``terms.rounds`` rounds on all present parties; with ``terms.noise`` the server clips updates and adds noise."""
+    """Run ``terms.rounds`` rounds on all present parties; with ``terms.noise`` the server clips and adds noise."""
     started = time.monotonic()
     hello = next(iter(roll.members.values()))
     grid, parties = roll.grid, len(roll.present)
@@ -32,10 +32,10 @@ def average(roll: Roll, terms: Terms) -> FedResult:
         min_train_nodes=parties,
         min_evaluate_nodes=parties,
         min_available_nodes=parties,
-        weighted_by_key="one" if terms.noise > 0 else "num-examples",  # noise is meant for equal weights
+        weighted_by_key="one" if terms.noise > 0 else "num-examples",  # the noise assumes equal weights
     )
-    if os.environ.get(SIMULATED):  # an experiment can be repeated; noise that protects somebody must not be
-        np.random.seed(derive_seed(terms.seed, "fedavg", "noise") % 2**32)  # Flower draws its noise there
+    if os.environ.get(SIMULATED):  # only in experiments: noise that protects someone must not be repeatable
+        np.random.seed(derive_seed(terms.seed, "fedavg", "noise") % 2**32)  # Flower draws its noise from numpy
     strategy: Strategy = plain
     accountant = None
     if terms.noise > 0:
@@ -58,7 +58,7 @@ def average(roll: Roll, terms: Terms) -> FedResult:
         for number, metrics in found.evaluate_metrics_clientapp.items()
     }
     if not accuracy:
-        raise DataError("no party answered: nothing was trained. The parties' own logs say why.")
+        raise DataError("no party answered, so nothing was trained: see the parties' own logs for the reason.")
     rounds = tuple(
         Round(number, accuracy.get(number), *traffic[number])
         for number in range(1, min(len(traffic), terms.rounds + 1))

@@ -1,4 +1,4 @@
-"""The one place where bytes are counted: a grid that measures every message that passes through it."""
+"""A Flower grid that counts the bytes of every message passing through it."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
 
 
 def serialised(message: Message) -> list[bytes]:
-    """The message as Flower sends it: one piece for each object in it, headers and all."""
+    """Return the message as Flower sends it: one piece per object in it, including headers."""
     return [piece.deflate() for piece in get_all_nested_objects(message).values()]
 
 
 def wire_bytes(message: Message) -> int:
-    """How many bytes the message takes on the wire (without the transport's own headers)."""
+    """Return the size of the message on the wire, without the transport's own headers."""
     return sum(len(piece) for piece in serialised(message))
 
 
 class CountingGrid(Grid):
-    """Another grid, with the bytes of each message counted by kind and node, in both directions.
+    """Wraps a grid and counts the bytes of its messages by kind and node, in both directions.
 
-    With ``record`` every message is also written there, one file a message, so that it can be inspected. ``only``
+    With ``record``, every message is also written to that folder, one file per message, for inspection. ``only``
     restricts the nodes to those that were not excluded.
     """
 
@@ -37,11 +37,11 @@ class CountingGrid(Grid):
         self.down: Counter[tuple[str, int]] = Counter()
 
     def total(self, counter: Counter[tuple[str, int]], *, kind: str | None = None, node: int | None = None) -> int:
-        """The bytes in ``up`` or ``down`` of one kind of message, one node, or all."""
+        """Sum the bytes of ``up`` or ``down``, optionally for one kind of message or one node."""
         return sum(count for (which, who), count in counter.items() if kind in (None, which) and node in (None, who))
 
     def by_kind(self) -> dict[str, dict[str, int]]:
-        """The bytes of each kind of message in both directions."""
+        """Return the bytes of each kind of message in both directions."""
         kinds = dict.fromkeys(kind for kind, _ in (*self.down, *self.up))
         return {
             kind.removeprefix("query."): {
@@ -85,7 +85,7 @@ class CountingGrid(Grid):
         listed = list(messages)
         asked = {node for _, node in self.down}
         for message in listed:
-            if message.metadata.src_node_id in asked:  # else Flower itself says that a node is lost
+            if message.metadata.src_node_id in asked:  # otherwise Flower reports that a node is lost
                 self._count(self.up, message, message.metadata.src_node_id, "up")
         return listed
 
@@ -96,5 +96,5 @@ class CountingGrid(Grid):
         if self._record is not None:
             self._record.mkdir(parents=True, exist_ok=True)
             place = len(list(self._record.iterdir()))
-            said = kind.replace("/", "_")  # by the party, in an answer
+            said = kind.replace("/", "_")  # in an answer, the party chose this text
             (self._record / f"{place:04d}-{direction}-{said}-{node}.bin").write_bytes(b"".join(pieces))

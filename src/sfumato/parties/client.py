@@ -1,7 +1,7 @@
-"""A party's side of the Flower app: each answer is made from its own folder and holds nothing that must stay.
+"""A party's side of the Flower app: answers the server from the party's own folder and sends nothing private.
 
-A party that cannot or will not answer says so with one word; why, it writes into its own log and folder. An error's
-text may quote a record, so it never crosses.
+A party that cannot or will not answer sends a single word as the reason and writes the details to its own log and
+folder. An error message may quote a record, so it is never sent.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Refusal = Callable[[Message, str, Exception, PartyFolder | None], Message]
 
 
 def party_app() -> ClientApp:
-    """The ClientApp of ``sfumato share``."""
+    """Return the ClientApp of ``sfumato share``."""
     app = ClientApp()
     for action, work in (
         ("hello", hello),
@@ -70,7 +70,7 @@ def _answering(work: Work, refusal: Refusal | None = None) -> Callable[[Message,
     def answer(message: Message, context: Context) -> Message:
         try:
             party = open_party(context.node_config, context.run_id)
-        except Exception as error:  # Flower would send the text of what is not caught here
+        except Exception as error:  # Flower would send the message of an exception not caught here
             return refuse(message, "settings", error, None)
         try:
             return Message(work(message, party), reply_to=message)
@@ -85,14 +85,14 @@ def _answering(work: Work, refusal: Refusal | None = None) -> Callable[[Message,
 
 
 def _refusal(message: Message, why: str, error: Exception, party: PartyFolder | None) -> Message:
-    """One word and the party's name; the rest stays here."""
+    """Answer with one word and the party's name; the details stay here."""
     _note(message, why, error, party)
     told = {"why": why, "name": party.name if party else "nameless"}
     return Message(RecordDict({"refused": config(told)}), reply_to=message)
 
 
 def _error(message: Message, why: str, error: Exception, party: PartyFolder | None) -> Message:
-    """The same as one of Flower's own errors, which its strategies leave out."""
+    """Answer with one of Flower's own errors, which its strategies skip."""
     _note(message, why, error, party)
     return Message(Error(ErrorCode.CLIENT_APP_RAISED_EXCEPTION, why), reply_to=message)
 
@@ -106,7 +106,7 @@ def _note(message: Message, why: str, error: Exception, party: PartyFolder | Non
 
 
 def hello(message: Message, party: PartyFolder) -> RecordDict:
-    """Name, numbers of records, digests: what the server needs to see that all fits before anything is shared."""
+    """Send name, record counts and digests, so that the server can check that everything fits before sharing."""
     check_keys(message.content, ("terms",))
     terms = message.content["terms"]
     check_keys(terms, ("mode", "salt", "params"))
@@ -114,7 +114,7 @@ def hello(message: Message, party: PartyFolder) -> RecordDict:
     party.check_mode(mode)
     particular = {"lam", "least_epsilon", "variant"} & set(party.choices) or "lam" in object_of(terms, "params")
     if mode != "fedavg" and particular:
-        from sfumato.parties import party_mechanisms  # torch: a party that has nothing to object does without
+        from sfumato.parties import party_mechanisms  # imports torch, which is needed only to check the choices
 
         party_mechanisms.check_choices(mode, _terms(terms)[1], party)
     train, test = party.records("train"), party.records("test")
@@ -132,7 +132,7 @@ def hello(message: Message, party: PartyFolder) -> RecordDict:
 
 
 def publish(message: Message, party: PartyFolder) -> RecordDict:
-    """The initiator trains on its own records and hands out the encoder."""
+    """Train an encoder on the initiator's own records and publish it."""
     from sfumato.parties import party_mechanisms
 
     check_keys(message.content, ("terms",))
@@ -147,26 +147,26 @@ def publish(message: Message, party: PartyFolder) -> RecordDict:
 
 
 def labels(_message: Message, party: PartyFolder) -> RecordDict:
-    """Vertical: one party gives the utility labels of the records that all parties have."""
+    """Vertical: send the utility labels of the records that all parties have in common."""
     party.check_mode("vertical")
     return RecordDict({"labels": arrays(_label_arrays(party.records("train")))})
 
 
 def share(message: Message, party: PartyFolder) -> RecordDict:
-    """The party's representations, with utility labels unless all have them already, and nothing else."""
+    """Send the party's representations, with utility labels unless all parties have them, and nothing else."""
     from sfumato.parties import party_mechanisms
 
     content = dict(message.content)
     if "terms" not in content:
-        raise MessageRefused("there are no terms")
+        raise MessageRefused("the message has no terms")
     terms = content.pop("terms")
     mode, params = _terms(terms)
     party.check_mode(mode)
-    _only_once((party.out / _JOINED).exists())  # under encoders that hardly differ, noise could be averaged away
+    _only_once((party.out / _JOINED).exists())  # with nearly identical encoders, noise could be averaged away
     train, test = party.records("train"), party.records("test")
     encoder = None
     if mode == "vertical":
-        party_mechanisms.check_choices(mode, params, party)  # again: these may be other terms than those of the hello
+        party_mechanisms.check_choices(mode, params, party)  # again: the terms may differ from those of the hello
         train = _labelled(train, content, classes_of(terms, "classes"))
     else:
         encoder = check_encoder(content) if "encoder" in content else kept_encoder(party.out)
@@ -190,14 +190,14 @@ def share(message: Message, party: PartyFolder) -> RecordDict:
 
 
 def learn(message: Message, party: PartyFolder) -> RecordDict:
-    """All accepted representations into the party's own folder; a classifier there; figures back."""
+    """Store all accepted representations in the party's folder, train a classifier on them and send its figures."""
     check_keys(message.content, ("terms", "shared"))
     terms, theirs = message.content["terms"], message.content["shared"]
     mode, learner, wire = text_of(terms, "mode"), text_of(terms, "learner"), wire_of(terms)
-    _only_once((party.out / CARD).exists())  # each answer counts hits among records that never leave
+    _only_once((party.out / CARD).exists())  # each answer reveals something about held-out records
     joined = read_json(party.out / _JOINED)
     if text_of(terms, "encoder") != joined["encoder"]:
-        raise MessageRefused("the representations were made with another encoder than the one this party accepted")
+        raise MessageRefused("the representations were not made with the encoder that this party accepted")
     vertical = mode == "vertical"
     classes = classes_of(terms, "classes") if vertical else dict(party.schema.utility)
     own, codes = pooled_learning.read_piece(party.out / OWN, classes)
@@ -225,7 +225,7 @@ def learn(message: Message, party: PartyFolder) -> RecordDict:
 
 def _only_once(done: bool) -> None:
     if done:
-        raise MessageRefused("this party has answered that question in this run, and answers it once")
+        raise MessageRefused("this party has already answered this request, which it does once per run")
 
 
 def _terms(terms: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -239,14 +239,14 @@ def _terms(terms: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _check_expected(digest: str, agreed: str, party: PartyFolder) -> None:
-    """All use the encoder that the run agreed on; the initiator knows its own, another party may have pinned one."""
+    """Raise unless the encoder is the agreed one and, if this party published or pinned one, also that one."""
     expected = kept_encoder(party.out).digest if has_encoder(party.out) else party.encoder
     if digest != agreed or (expected and digest != expected):
         raise MessageRefused("the encoder comes from another initiator: its digest is not the expected one")
 
 
 def _labelled(data: Dataset, content: Mapping[str, Any], classes: Mapping[str, tuple[str, ...]]) -> Dataset:
-    """The records with the labels that another party gave."""
+    """Attach the labels that another party sent."""
     check_keys(content, ("labels",))
     sizes = {label: len(names) for label, names in classes.items()}
     codes = check_labels(content["labels"], rows=len(data), classes=sizes)
@@ -261,6 +261,6 @@ def _label_arrays(data: Dataset) -> dict[str, Any]:
 
 
 def _sent(shared: Release, held_out: Release, wire: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Both releases as they cross the wire, and what is needed to read them."""
+    """Return both releases as sent, and the scale needed to read them."""
     scale = steps(shared.payload, wire)
     return {name: packed(one.payload, wire, **scale) for name, one in (("z", shared), ("held-out", held_out))}, scale

@@ -1,4 +1,4 @@
-"""Flower's own programs as child processes: started on a free port, always stopped."""
+"""Flower's own programs as child processes, started on a free port and always stopped."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ OFFLINE = {
     "FLWR_TELEMETRY_ENABLED": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
-"""Nothing is installed, asked or reported over the network."""
+"""Keeps Flower and Ray from installing, checking or reporting anything over the network."""
 
 
 def need_flower() -> None:
-    """Raise ``UsageError`` unless the extra is installed."""
+    """Raise ``UsageError`` unless Flower and Ray are installed."""
     try:
         import flwr.serverapp  # noqa: F401
         import ray  # noqa: F401
     except ImportError:
-        raise UsageError("parties run on Flower: pip install 'sfumato[parties]'.") from None
+        raise UsageError("parties need Flower: pip install 'sfumato[parties]'.") from None
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """This process's variables, with Flower's home in ``home`` and everything offline."""
+    """Return this process's environment with Flower's home set to ``home`` and network access turned off."""
     bins = str(Path(sys.executable).parent)
     path = os.pathsep.join((bins, os.environ.get("PATH", "")))
     quiet = {"PYTHONWARNINGS": "ignore", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
@@ -41,12 +41,12 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 
 def program(name: str) -> str:
-    """The path of one of Flower's programs beside this Python."""
+    """Return the path of one of Flower's programs, installed next to this Python."""
     return str(Path(sys.executable).parent / name)
 
 
 def free_port() -> int:
-    """A port that is free now."""
+    """Return a port that is currently free."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -56,7 +56,7 @@ def free_port() -> int:
 def running(
     command: Sequence[str], environ: Mapping[str, str], log: Path, *, grace: float = 10.0
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A child process in a group of its own; at the end it has ``grace`` seconds, then the group is killed."""
+    """Run a child in its own process group. On exit it gets ``grace`` seconds before the group is killed."""
     with log.open("ab") as file:
         child = subprocess.Popen(command, env=dict(environ), stdout=file, stderr=file, start_new_session=True)
     try:
@@ -66,7 +66,7 @@ def running(
 
 
 def stop(child: subprocess.Popen[bytes], grace: float) -> None:
-    """Ask the child to end, then end its whole group."""
+    """Ask the child to stop, then kill its process group."""
     if child.poll() is None and grace > 0:
         child.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
@@ -77,7 +77,7 @@ def stop(child: subprocess.Popen[bytes], grace: float) -> None:
 
 
 def wait_for_port(port: int, child: subprocess.Popen[bytes], log: Path, seconds: float = 60) -> None:
-    """Wait until the child listens."""
+    """Wait until the child listens on the port."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and child.poll() is None:
         with socket.socket() as probe:
@@ -88,5 +88,5 @@ def wait_for_port(port: int, child: subprocess.Popen[bytes], log: Path, seconds:
 
 
 def tail(log: Path, lines: int = 12) -> str:
-    """The end of a log, for a message."""
+    """Return the last lines of a log, for an error message."""
     return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.exists() else "(no log)"

@@ -1,4 +1,4 @@
-"""Values as Flower's records, in the few shapes that cross between parties and server."""
+"""Conversion of values to the Flower records exchanged between parties and server."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from sfumato.parties.wire_precision import halved
 
 
 def config(values: Mapping[str, Any]) -> ConfigRecord:
-    """Texts and whole numbers by name."""
+    """Wrap named strings and whole numbers."""
     return ConfigRecord(dict(values))
 
 
 def metrics(values: Mapping[str, float]) -> MetricRecord:
-    """Figures by name."""
+    """Wrap named figures."""
     return MetricRecord(dict(values))
 
 
 def arrays(values: Mapping[str, npt.NDArray[Any]]) -> ArrayRecord:
-    """Arrays by name."""
+    """Wrap named arrays."""
     return ArrayRecord({name: Array(np.ascontiguousarray(value)) for name, value in values.items()})
 
 
 def encoder_records(encoder: Published, *, half: bool) -> RecordDict:
-    """A published encoder: weights (``half``: in 16 bits, which they fit), how it is used, and the digest of it all."""
+    """Wrap a published encoder: weights (in 16 bits if ``half``; they must fit), settings, schema and digest."""
     about = {"params": json.dumps(dict(encoder.params)), "schema": json.dumps(dict(encoder.schema))}
     tensors = {name: halved(np.asarray(values)) if half else values for name, values in encoder.tensors.items()}
     return RecordDict({"encoder": arrays(tensors), "about": config({**about, "digest": encoder.digest})})

@@ -1,4 +1,4 @@
-"""Federated averaging at a party: a small classifier trained on raw records that stay where they are."""
+"""Federated averaging at a party: a small classifier trained on raw records, which never leave the party."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def classifier(size: int, classes: int, seed: int) -> nn.Sequential:
-    """784 – 128 – 10 for digits; the same for records of any size, flattened."""
+    """Return a network with one hidden layer of 128 units on the flattened record (784 – 128 – 10 for digits)."""
     import torch
     from torch import nn
 
@@ -26,12 +26,12 @@ def classifier(size: int, classes: int, seed: int) -> nn.Sequential:
 
 
 def shape_of(schema: Schema) -> tuple[int, int]:
-    """Numbers in a record, and classes of the first utility label."""
+    """Return the numbers per record and the classes of the first utility label."""
     return schema.size, len(next(iter(schema.utility.values())))
 
 
 def train(message: Message, party: PartyFolder) -> RecordDict:
-    """Some epochs of SGD from the weights that came; the new weights go back, with the number of records."""
+    """Train from the received weights with SGD; return the new weights and the number of records."""
     import torch
     from torch.nn import functional as F
 
@@ -52,7 +52,7 @@ def train(message: Message, party: PartyFolder) -> RecordDict:
 
 
 def evaluate(message: Message, party: PartyFolder) -> RecordDict:
-    """Accuracy on the party's own held-out records."""
+    """Return the accuracy on the party's own held-out records."""
     import torch
 
     party.check_mode("fedavg")
@@ -64,7 +64,7 @@ def evaluate(message: Message, party: PartyFolder) -> RecordDict:
 
 
 def first_arrays(size: int, classes: int, seed: int) -> ArrayRecord:
-    """The weights that training starts from."""
+    """Return the initial weights."""
     model = classifier(size, classes, derive_seed(seed, "fedavg", "weights"))
     return ArrayRecord(model.state_dict())
 

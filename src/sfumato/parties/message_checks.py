@@ -1,7 +1,7 @@
-"""The border: what another party or the server sends is checked before anything is made of it.
+"""Checks of everything that another party or the server sends, before it is used.
 
-Nothing here trusts a declared size: an array is read only when kind, shape and length agree with its own header and
-with what was expected.
+No declared size is trusted: an array is read only if its type, shape and length agree with its own header and with
+what was expected.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sfumato.mechanisms.ars.published_encoder import Published
 from sfumato.parties.wire_precision import WIRES, counted, restored, sent_dtype, sent_width, unpacked
 
 MOST_BYTES = 256 * 2**20
-"""A message of a party may take so much by default: 10,000 records of 64 numbers take 2.6 MB."""
+"""Default limit for a message from a party. For comparison, 10,000 records of 64 numbers take 2.6 MB."""
 MOST_WIDTH = 65_536
 MOST_TEXT = 4 * 2**20
 CODES = ("uint8", "uint16", "int64")
@@ -30,12 +30,12 @@ Anything = Mapping[str, Any]
 
 
 class MessageRefused(Exception):
-    """A message that is not what it should be; the text says why and quotes nothing of its content."""
+    """A message was refused. The text says why and quotes nothing of its content."""
 
 
 @dataclass(frozen=True)
 class Hello:
-    """What a party says of itself before anything else: name, numbers of records, digests of schema and ids."""
+    """How a party introduces itself: name, record counts, and digests of schema and ids."""
 
     name: str
     size: int
@@ -48,7 +48,7 @@ class Hello:
 
 @dataclass(frozen=True)
 class Shared:
-    """A party's accepted representations (N, h), codes of its labels, and (vertical) those of held-out records."""
+    """A party's accepted representations (N, h), label codes and (vertical) held-out representations."""
 
     z: FloatArray
     labels: Mapping[str, IntArray]
@@ -57,7 +57,7 @@ class Shared:
 
 
 def check_size(size: int, most: int) -> None:
-    """Raise if a message is larger than was agreed."""
+    """Raise if a message is larger than allowed."""
     if size > most:
         raise MessageRefused(f"its message has {size:,} bytes; {most:,} are allowed")
 
@@ -74,45 +74,45 @@ def check_keys(content: Anything, wanted: Collection[str], what: str = "message"
 
 
 def text_of(record: Anything, key: str, most: int = 200) -> str:
-    """A text of limited length."""
+    """Return a string of limited length."""
     value = record[key]
     if not isinstance(value, str) or len(value) > most:
-        raise MessageRefused(f"'{key}' is no text of at most {most} characters")
+        raise MessageRefused(f"'{key}' is not a string of at most {most} characters")
     return value
 
 
 def name_of(record: Anything) -> str:
-    """A party's name: letters, digits, -, _ and . only."""
+    """Return a party's name, which may have letters, digits, -, _ and . only."""
     name = text_of(record, "name", 60)
     if not name or not name.replace("-", "").replace("_", "").replace(".", "").isalnum():
-        raise MessageRefused("its name is not made of letters, digits, -, _ and .")
+        raise MessageRefused("its name has characters other than letters, digits, -, _ and .")
     return name
 
 
 def names_of(record: Anything, key: str) -> list[str]:
-    """The names of parties, each once, from JSON."""
+    """Return a list of distinct party names from JSON."""
     try:
         found = json.loads(text_of(record, key, MOST_TEXT))
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, list):
-        raise MessageRefused(f"'{key}' is no list of names")
+        raise MessageRefused(f"'{key}' is not a list of names")
     names = [name_of({"name": name}) for name in found]
     if len(set(names)) < len(names):
-        raise MessageRefused(f"'{key}' has a name twice")
+        raise MessageRefused(f"'{key}' repeats a name")
     return names
 
 
 def wire_of(record: Anything) -> str:
-    """How numbers are sent: one of the ways that are known here."""
+    """Return the precision of the numbers sent, one of ``WIRES``."""
     wire = text_of(record, "wire")
     if wire not in WIRES:
-        raise MessageRefused(f"'wire' is none of {', '.join(WIRES)}")
+        raise MessageRefused(f"'wire' is not one of {', '.join(WIRES)}")
     return wire
 
 
 def by_party(arrays: Anything) -> dict[str, dict[str, Any]]:
-    """Arrays called ``place/name``, by place."""
+    """Group arrays named ``place/name`` by place."""
     found: dict[str, dict[str, Any]] = {}
     for key, array in arrays.items():
         place, _, name = str(key).partition("/")
@@ -121,30 +121,30 @@ def by_party(arrays: Anything) -> dict[str, dict[str, Any]]:
 
 
 def count_of(record: Anything, key: str, least: int = 0) -> int:
-    """A whole number ≥ ``least``."""
+    """Return a whole number ≥ ``least``."""
     value = record[key]
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise MessageRefused(f"'{key}' is no whole number ≥ {least}")
+        raise MessageRefused(f"'{key}' is not a whole number ≥ {least}")
     return value
 
 
 def object_of(record: Anything, key: str) -> dict[str, Any]:
-    """A JSON object."""
+    """Return a JSON object."""
     try:
         value = json.loads(text_of(record, key, MOST_TEXT))
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise MessageRefused(f"'{key}' is no JSON object")
+        raise MessageRefused(f"'{key}' is not a JSON object")
     return value
 
 
 def plain_array(
     array: Any, name: str, dtypes: Sequence[str], shape: Sequence[int | None] | None = None
 ) -> npt.NDArray[Any]:
-    """The numbers in a Flower ``Array``, without unpickling and without believing its sizes.
+    """Return the numbers in a Flower ``Array`` without unpickling and without trusting its declared size.
 
-    ``shape`` gives the sides, None for any; without it every shape may come.
+    ``shape`` gives the expected size of each axis, None for any size. Without it any shape is accepted.
     """
     declared, sides = getattr(array, "dtype", None), getattr(array, "shape", None)
     data, coded = getattr(array, "data", None), getattr(array, "stype", None)
@@ -153,7 +153,7 @@ def plain_array(
     if declared not in dtypes:
         raise MessageRefused(f"'{name}' holds {str(declared)[:20]}, expected {' or '.join(dtypes)}")
     if not isinstance(sides, tuple) or any(not isinstance(side, int) or side < 0 for side in sides):
-        raise MessageRefused(f"'{name}' has no proper shape")
+        raise MessageRefused(f"'{name}' has no valid shape")
     if shape is not None and (
         len(shape) != len(sides) or any(a is not None and a != b for a, b in zip(shape, sides, strict=True))
     ):
@@ -165,19 +165,19 @@ def plain_array(
         if version != (1, 0):
             raise ValueError(version)
         stored, fortran, kind = np.lib.format.read_array_header_1_0(stream)
-    except Exception:  # any header that numpy does not take, in whatever way it fails
-        raise MessageRefused(f"'{name}' is garbage: its bytes are no array") from None
+    except Exception:  # numpy may reject a header with any exception
+        raise MessageRefused(f"'{name}' is garbage: its bytes are not an array") from None
     expected = np.dtype(str(declared))
     if tuple(stored) != sides or kind != expected or fortran:
-        raise MessageRefused(f"'{name}' is garbage: its bytes are another array than it says")
+        raise MessageRefused(f"'{name}' is garbage: its bytes are not the array it declares")
     start = stream.tell()
     if len(data) - start != math.prod(sides) * expected.itemsize:
-        raise MessageRefused(f"'{name}' is garbage: its length does not fit its shape")
+        raise MessageRefused(f"'{name}' is garbage: its length does not match its shape")
     return np.frombuffer(data, dtype=expected, offset=start).reshape(sides)
 
 
 def check_hello(content: Anything) -> Hello:
-    """What a party said of itself."""
+    """Check and return how a party introduces itself."""
     check_keys(content, ("hello",))
     record = content["hello"]
     check_keys(record, ("name", "size", "rows", "held-out", "schema", "ids", "labels"))
@@ -193,16 +193,16 @@ def check_hello(content: Anything) -> Hello:
 
 
 def classes_of(record: Anything, key: str) -> dict[str, tuple[str, ...]]:
-    """Labels with the names of their classes, from JSON."""
+    """Return the labels and their class names from JSON."""
     found = object_of(record, key)
     for names in found.values():
         if not isinstance(names, list) or len(names) < 2 or not all(isinstance(name, str) for name in names):
-            raise MessageRefused(f"'{key}' does not give the classes of each label")
+            raise MessageRefused(f"'{key}' does not list the classes of each label")
     return {label: tuple(names) for label, names in found.items()}
 
 
 def check_encoder(content: Anything) -> Published:
-    """A published encoder whose digest is that of its content."""
+    """Check a published encoder, including that its digest matches its content."""
     check_keys(content, ("encoder", "about"))
     about, arrays = content["about"], content["encoder"]
     check_keys(about, ("params", "schema", "digest"), "encoder")
@@ -214,7 +214,7 @@ def check_encoder(content: Anything) -> Published:
         _finite(tensor, name[:60])
     encoder = Published(params, schema, tensors)
     if text_of(about, "digest") != encoder.digest:
-        raise MessageRefused("the encoder is not the one that its digest names")
+        raise MessageRefused("its encoder does not match its digest")
     return encoder
 
 
@@ -228,10 +228,10 @@ def check_shared(
     classes: Mapping[str, int],
     held_out: int | None = None,
 ) -> Shared:
-    """A party's representations and labels, and nothing else.
+    """Check that a message holds a party's representations and labels, and nothing else.
 
-    ``classes`` gives the labels that must come with their numbers of classes; ``held_out`` the number of further
-    representations (vertical), None if there must be none.
+    ``classes`` maps each label that must be present to its number of classes. ``held_out`` is the number of held-out
+    representations (vertical), or None if there must be none.
     """
     check_keys(content, ("shared", "about"))
     about, arrays = content["about"], content["shared"]
@@ -239,16 +239,16 @@ def check_shared(
     if text_of(about, "encoder") != encoder:
         raise MessageRefused("it used another encoder than the published one")
     if text_of(about, "schema") != schema:
-        raise MessageRefused("its records have another schema than the initiator's")
+        raise MessageRefused("its records have another schema than it announced")
     if text_of(about, "wire") != wire:
-        raise MessageRefused("its numbers have another precision than was asked for")
+        raise MessageRefused("its numbers do not have the requested precision")
     return check_arrays(arrays, wire=wire, rows=rows, classes=classes, held_out=held_out)
 
 
 def check_arrays(
     arrays: Anything, *, wire: str, rows: int | None, classes: Mapping[str, int], held_out: int | None
 ) -> Shared:
-    """The arrays of one party's share: expected names, kinds, shapes, finite values, codes in range."""
+    """Check the arrays of one party's share: names, types, shapes, finite values and codes in range."""
     scale = ("low", "step") if counted(wire) else ()
     names = ["z", *scale, *(["held-out"] if held_out is not None else []), *(f"label.{label}" for label in classes)]
     check_keys(arrays, names, "share")
@@ -260,7 +260,7 @@ def check_arrays(
     if not 1 <= width <= MOST_WIDTH or not len(codes):
         raise MessageRefused(f"'z' has {len(codes)} rows of {width} numbers")
     if scale and len(scales["step"]) != width:
-        raise MessageRefused("'step' has another length than 'low'")
+        raise MessageRefused("'step' and 'low' differ in length")
     z = _finite(unpacked(codes, wire, **scales), "z")
     further = None
     if held_out is not None:
@@ -270,7 +270,7 @@ def check_arrays(
 
 
 def check_labels(arrays: Anything, *, rows: int, classes: Mapping[str, int]) -> dict[str, IntArray]:
-    """The labels that one party gives to all (vertical)."""
+    """Check the labels that one party sends to all others (vertical)."""
     check_keys(arrays, [f"label.{label}" for label in classes], "labels")
     return _codes(arrays, rows, classes)
 
@@ -287,21 +287,21 @@ def _codes(arrays: Anything, rows: int, classes: Mapping[str, int]) -> dict[str,
 
 
 def check_metrics(content: Anything, held_out: int) -> dict[str, float]:
-    """The figures a party reports: two counts, of which it has named one at the door, and shares between 0 and 1."""
+    """Check a party's report: two counts, of which it announced ``held_out`` before, and figures from 0 to 1."""
     check_keys(content, ("metrics",))
     found = dict(content["metrics"])
     if len(found) > 1000 or any(len(str(name)) > 200 for name in found):
         raise MessageRefused("its report is too long")
     if not all(isinstance(value, (int, float)) and math.isfinite(value) for value in found.values()):
-        raise MessageRefused("its report holds something else than finite numbers")
+        raise MessageRefused("its report has values that are not finite numbers")
     if found.get("held-out") != held_out:
-        raise MessageRefused(f"it did not test on the {held_out} held-out records that it spoke of")
+        raise MessageRefused(f"it did not test on the {held_out} held-out records that it announced")
     if not all(0.0 <= value <= 1.0 for name, value in found.items() if name not in ("rows", "held-out")):
-        raise MessageRefused("its report holds a figure that is not between 0 and 1")
+        raise MessageRefused("its report has a figure that is not between 0 and 1")
     return {str(name): float(value) for name, value in found.items()}
 
 
 def _finite(values: npt.NDArray[Any], name: str) -> Any:
     if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise MessageRefused(f"'{name}' holds NaN or infinite values")
+        raise MessageRefused(f"'{name}' has NaN or infinite values")
     return values

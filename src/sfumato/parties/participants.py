@@ -1,4 +1,4 @@
-"""Who takes part, who was excluded and why; and how a question goes out and answers come back."""
+"""The participants of a run: who is present, who was excluded and why, and how requests are sent and answered."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ Checked = TypeVar("Checked")
 _ERRORS = {
     ErrorCode.NODE_UNAVAILABLE: "it is gone",
     ErrorCode.MESSAGE_UNAVAILABLE: "no answer in time",
-    ErrorCode.REPLY_MESSAGE_UNAVAILABLE: "its answer got lost",
+    ErrorCode.REPLY_MESSAGE_UNAVAILABLE: "its answer was lost",
     ErrorCode.CLIENT_APP_RAISED_EXCEPTION: "its side failed; its own log says why",
     ErrorCode.CLIENT_APP_CRASHED: "its side crashed",
 }
 _WHY = {
     "terms": "it does not agree to the terms; its own log says why",
     "data": "its records cannot be used; its own log says why",
-    "settings": "it has no folder or a wrong configuration; its own log says why",
+    "settings": "it has no folder or an invalid configuration; its own log says why",
     "failed": "its side failed; its own log says why",
 }
 
 
 class Roll:
-    """The nodes of a run. Who does not answer, or answers wrongly, is excluded with a reason and not asked again."""
+    """The nodes of a run. A node that fails to answer correctly is excluded, with a reason, and not asked again."""
 
     def __init__(self, grid: CountingGrid, timeout: float, most_bytes: int) -> None:
         self.grid = grid
@@ -44,7 +44,7 @@ class Roll:
         self._names: dict[int, str] = {}
 
     def wait_for(self, parties: int, seconds: float) -> None:
-        """Wait until so many nodes are there; later go on with those that came, if they are enough."""
+        """Wait for the given number of nodes; after the time limit, go on with those present if they are enough."""
         end = time.monotonic() + seconds
         nodes = sorted(self.grid.get_node_ids())
         while len(nodes) < parties and time.monotonic() < end:
@@ -54,20 +54,20 @@ class Roll:
         self.enough(f"{parties} were expected within {seconds:g} seconds")
 
     def name(self, node: int) -> str:
-        """What a node calls itself, or its number."""
+        """Return the name a node gave itself, or else its number."""
         return self.members[node].name if node in self.members else self._names.get(node, f"node {node}")
 
     def node(self, name: str) -> int | None:
-        """The node of that name, if it is present."""
+        """Return the node of that name, if it is present."""
         return next((node for node in self.present if self.name(node) == name), None)
 
     def exclude(self, node: int, reason: str) -> None:
-        """Take a node off the list."""
+        """Exclude a node for the rest of the run."""
         self.excluded[node] = reason
         self.present.remove(node)
 
     def enough(self, why: str) -> None:
-        """Raise unless two parties are left."""
+        """Raise unless at least two parties are left."""
         if len(self.present) < FEWEST:
             lost = "; ".join(f"{self.name(node)}: {reason}" for node, reason in self.excluded.items())
             left = "1 party is" if len(self.present) == 1 else "no parties are"
@@ -79,7 +79,7 @@ class Roll:
         questions: Mapping[int, RecordDict],
         read: Callable[[int, Anything], Checked],
     ) -> tuple[dict[int, Checked], dict[int, str]]:
-        """Send a question to some nodes: checked answers, and why each of the others has none."""
+        """Ask some nodes; return the checked answers, and for the other nodes the reason why there is none."""
         messages = {
             node: Message(content, node, f"query.{action}", ttl=self.timeout) for node, content in questions.items()
         }
@@ -93,7 +93,7 @@ class Roll:
         return good, bad
 
     def _replies(self, messages: Mapping[int, Message]) -> dict[int, Message]:
-        """The answer to each message that came in time. Flower itself answers for a node that it has lost."""
+        """Return the answers that arrive in time. For a node that is lost, Flower itself answers."""
         self.grid.push_messages(messages.values())
         end = time.monotonic() + self.timeout
         waiting = {message.metadata.message_id: node for node, message in messages.items()}
@@ -112,7 +112,7 @@ class Roll:
         if reply is None:
             raise MessageRefused(f"no answer within {self.timeout:g} seconds")
         if reply.has_error():
-            raise MessageRefused(_ERRORS.get(reply.error.code, f"Flower's error {reply.error.code}"))
+            raise MessageRefused(_ERRORS.get(reply.error.code, f"Flower reported error {reply.error.code}"))
         check_size(wire_bytes(reply), self.most_bytes)
         content = dict(reply.content)
         if "refused" in content:

@@ -1,4 +1,4 @@
-"""``sfumato share split``: a data set cut into one folder a party, to try things out."""
+"""``sfumato share split``: split a data set into one folder per party, to try things out."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from sfumato.workflow.releasing import writable
 
 ROWS = 4096
 HELD_OUT = 0.2
-"""Share of the records that is held out where the set has no test part of its own."""
+"""Fraction of the records held out if the data set has no test part."""
 MOST_PARTIES = 1000
 ALIGNED = "record"
-"""The column that names a record in every party's file of a vertical cut."""
+"""The column that identifies a record across the parties of a vertical split."""
 
 
 def split_parties(
@@ -49,19 +49,34 @@ def split_parties(
     seed: int = 0,
     repeatable: bool = False,
 ) -> list[Path]:
-    """Cut ``source`` into ``out/party-0`` … with train.parquet, test.parquet, schema.json and party.toml each.
+    """Split a data set into ``out/party-0`` …, each with train.parquet, test.parquet, schema.json and party.toml.
 
-    No subject is in two parties or in two parts. The parties get equal numbers of records, ``each`` of them to share
-    if given; ``limit`` is the number of records in all. ``vertical`` gives every party all records and its own
-    columns, and the labels to the first. The folder appears when it is complete. ``repeatable`` is for experiments: the
-    parties' noise follows from ``seed``, and they take part in federated averaging.
+    The parties get about the same number of records, and no subject is in two parties or in two parts.
+
+    Args:
+        source: A named data set, a file or a folder.
+        out: The folder to create; it appears only when it is complete.
+        parties: Number of parties, 2 to 1,000.
+        vertical: Give every party all records but only its own columns; the first party gets the labels.
+        x, utility, private, id, domain: The columns, as for ``sfumato.load``. A utility label is required.
+        limit: Number of records in all; by default every record is used.
+        each: Number of records that each party shares; by default all it has.
+        seed: Seed of the split.
+        repeatable: For experiments: the parties' noise follows from ``seed``, and they accept federated averaging.
+
+    Returns:
+        The folders of the parties.
+
+    Raises:
+        UsageError: The number of parties is out of range, or a vertical split is impossible.
+        DataError: The data cannot be used, or there are too few records or subjects.
     """
     if not 2 <= parties <= MOST_PARTIES:
         raise UsageError(f"parties must be 2 to {MOST_PARTIES:,}, got {parties:,}.")
     opened = open_data(source)
     schema = schema_of(opened, x=x, utility=utility, private=private, id=id, domain=domain)
     if not schema.utility:
-        raise DataError(f"{opened.name} has no utility label, and so nothing to learn: name one with --utility.")
+        raise DataError(f"{opened.name} has no utility label, so there is nothing to learn: name one with --utility.")
     parts = _parts(opened, schema, limit, seed)
     with writable(out) as part:
         if vertical:
@@ -75,11 +90,11 @@ def split_parties(
 
 
 Places = list[tuple[Source, Roles, npt.NDArray[np.intp]]]
-"""For each source its roles and which rows of it are meant."""
+"""Each source with its roles and the rows to use."""
 
 
 def _parts(opened: LocatedSource, schema: Schema, limit: int | None, seed: int) -> dict[str, Places]:
-    """The rows to share and to hold out: the set's own parts, or a cut by subject."""
+    """Choose the rows to share and to hold out: the set's own parts, or a split by subject."""
     found: dict[str, Places] = {}
     sources = {name: (one, of_schema(one, schema, opened.entry)) for name, one in opened.parts.items()}
     total = {name: _subjects(one, roles) for name, (one, roles) in sources.items()}
@@ -91,7 +106,9 @@ def _parts(opened: LocatedSource, schema: Schema, limit: int | None, seed: int) 
             found[name] = [(one, roles, rows)]
         return found
     if len(sources) != 1:
-        raise DataError(f"{opened.name}: subjects are in both parts: give one file, it is cut by subject.")
+        raise DataError(
+            f"{opened.name} has subjects in both parts: merge them into one file, which is split by subject."
+        )
     ((name, (one, roles)),) = sources.items()
     rows = _drawn(_codes(one, roles, schema), total[name], limit, derive_seed(seed, "limit"))
     shares = (1 - HELD_OUT, HELD_OUT)
@@ -100,7 +117,7 @@ def _parts(opened: LocatedSource, schema: Schema, limit: int | None, seed: int) 
 
 
 def _drawn(codes: IntArray, ids: npt.NDArray[Any], most: int | None, seed: int) -> npt.NDArray[np.intp]:
-    """At most ``most`` rows, with whole subjects and each class in its share."""
+    """Draw at most ``most`` rows, keeping subjects whole and classes in proportion."""
     if most is None or most >= len(codes):
         return np.arange(len(codes))
     kept = _dealt(codes, ids, (most / len(codes), 1 - most / len(codes)), seed)
@@ -108,7 +125,7 @@ def _drawn(codes: IntArray, ids: npt.NDArray[Any], most: int | None, seed: int) 
 
 
 def _dealt(codes: IntArray, ids: npt.NDArray[Any], shares: Sequence[float], seed: int) -> IntArray:
-    """Which share each row goes to: subjects stay together, classes are spread as evenly as that allows."""
+    """Assign each row to a share. Subjects stay together; classes are spread as evenly as that allows."""
     rng = np.random.default_rng(seed)
     _, group = np.unique(ids, return_inverse=True)
     first = np.zeros(group.max() + 1, dtype=np.int64)
@@ -116,7 +133,7 @@ def _dealt(codes: IntArray, ids: npt.NDArray[Any], shares: Sequence[float], seed
     sizes = np.bincount(group)
     order = rng.permutation(len(sizes))
     order = order[np.argsort(first[order], kind="stable")]
-    # Along the order each subject goes to the share that lags most behind: classes stand together in it.
+    # The order groups subjects by class; each goes to the share that is furthest behind, which spreads the classes.
     wanted, have = np.asarray(shares), np.zeros(len(shares))
     place = np.empty(len(sizes), dtype=np.int64)
     for subject in order:
@@ -144,7 +161,9 @@ def _cut_rows(
             if part == "train" and each is not None:
                 whose = _first(whose, each, parties, opened.name)
             if any(not (whose == number).any() for number in range(parties)):
-                raise DataError(f"{opened.name}: too few records or subjects for {parties} parties.")
+                raise DataError(
+                    f"{opened.name} has too few records or subjects for {parties} parties: use fewer parties."
+                )
             targets = [
                 (out / f"party-{number}" / f"{part}.parquet", rows[whose == number]) for number in range(parties)
             ]
@@ -152,12 +171,12 @@ def _cut_rows(
 
 
 def _first(whose: IntArray, each: int, parties: int, name: str) -> IntArray:
-    """The first ``each`` rows of every party; the rest goes to nobody."""
+    """Keep the first ``each`` rows of every party and drop the rest."""
     kept = np.full_like(whose, -1)
     for number in range(parties):
         rows = np.flatnonzero(whose == number)
         if len(rows) < each:
-            raise DataError(f"{name}: {parties} parties have {len(rows)} records each, not {each}: ask for fewer.")
+            raise DataError(f"{name}: one of {parties} parties has {len(rows)} records, not {each}: lower --each.")
         kept[rows[:each]] = number
     return kept
 
@@ -165,9 +184,9 @@ def _first(whose: IntArray, each: int, parties: int, name: str) -> IntArray:
 def _cut_columns(
     opened: LocatedSource, schema: Schema, parts: dict[str, Places], out: Path, parties: int, each: int | None
 ) -> None:
-    """Every party all records; columns dealt out so that their numbers of entries come close; labels to the first."""
+    """Give every party all records and a share of the columns of about equal width; the first gets the labels."""
     if schema.kind != "table" or len(schema.columns) < parties or len(schema.x_columns) != len(schema.columns):
-        raise UsageError(f"{opened.name} has no {parties} columns to share out: a vertical cut needs a table.")
+        raise UsageError(f"a vertical split needs a table with at least {parties} columns, which {opened.name} is not.")
     bins: list[list[str]] = [[] for _ in range(parties)]
     for column in sorted(schema.columns, key=lambda one: -one.width):
         widths = {c.name: c.width for c in schema.columns}
@@ -199,14 +218,14 @@ def _lay(folder: Path, schema: Schema) -> None:
 
 
 def _choices(number: int, opened: LocatedSource, seed: int | None) -> str:
-    """A party's ``party.toml``; with a seed that of an experiment."""
+    """Return a party's ``party.toml``; a seed makes it one for experiments."""
     lines = [f'name = "party-{number}"']
     if opened.entry is not None:
         lines.append(f'like = "{opened.entry.name}"')
     if seed is not None:
         lines += [
             'modes = ["horizontal", "vertical", "filter", "fedavg"]',
-            "# Repeatable noise, for experiments only: without this line mask and noise follow from ./secret.",
+            "# Repeatable noise, for experiments only. Without this line, mask and noise follow from ./secret.",
             f"seed = {seed}",
         ]
     return "\n".join(lines) + "\n"
@@ -219,7 +238,7 @@ def _write(
     *,
     named: bool = False,
 ) -> None:
-    """The wanted rows of a source, in file order, into one file a target; ``named`` adds the record's number."""
+    """Write the wanted rows, in file order, to one file per target; ``named`` adds the record's name."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -241,7 +260,7 @@ def _batches(source: Source, columns: Sequence[str]) -> Iterator[tuple[int, Any]
 
 
 def _codes(source: Source, roles: Roles, schema: Schema) -> IntArray:
-    """The codes of the first utility label."""
+    """Return the codes of the first utility label."""
     label = roles.utility[0]
     classes = schema.classes(label.name)
     pieces = [

@@ -1,9 +1,9 @@
-"""A party's own folder: its records, its choices, its secret, and what it got out of a run.
+"""A party's own folder: its records, choices and secret, and the outcome of its runs.
 
-train.parquet, test.parquet   records to share, and held-out ones to test on
+train.parquet, test.parquet   records to share, and held-out records to test on
 party.toml                    name, labels and limits (see ``PartyFolder``)
-schema.json                   how records are encoded, if it was agreed beforehand
-secret                        32 bytes that fix the party's mask; made on first use, never leaves
+schema.json                   how records are encoded, if the parties agreed on it beforehand
+secret                        32 bytes that determine the party's mask; created on first use, never sent
 shared/RUN/                   the outcome of a run
 """
 
@@ -29,7 +29,7 @@ from sfumato.data.registry import REGISTRY
 from sfumato.mechanisms.device_secret import secret_file
 
 SIMULATED = "SFUMATO_SIMULATED_PARTIES"
-"""Set to a folder by ``simulate``: only then a party without a folder of its own takes one below it."""
+"""Environment variable that ``simulate`` sets to a folder; only then may a party use a sub-folder of it."""
 _KEYS: dict[str, type | tuple[type, ...]] = {
     "name": str,
     "like": str,
@@ -46,16 +46,16 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
     "modes": list,
 }
 MODES = ("horizontal", "vertical", "filter")
-"""What a party takes part in unless it says otherwise: an update of federated averaging is not protected."""
+"""Modes a party accepts by default. Federated averaging is not among them, because its updates are unprotected."""
 
 
 @dataclass(frozen=True)
 class PartyFolder:
-    """One organisation's side, read from its folder; nothing in it is decided by the server.
+    """One organisation's settings, read from its own folder; the server decides none of them.
 
     ``seed`` makes training and noise repeatable and is for experiments only. ``modes`` are the kinds of runs that the
-    party takes part in, ``least_epsilon`` and ``variant`` the defence that it insists on, ``lam`` its own weights of
-    Eq. 15; ``encoder`` is the digest of the only encoder that it will use.
+    party joins, ``least_epsilon`` and ``variant`` the defence it insists on, ``lam`` its own weights in Eq. 15, and
+    ``encoder`` the digest of the only encoder it will use.
     """
 
     folder: Path
@@ -76,17 +76,19 @@ class PartyFolder:
         return str(self.choices.get("encoder", ""))
 
     def check_mode(self, mode: str) -> None:
-        """Raise ``UsageError`` for a kind of run that this party does not take part in."""
+        """Raise ``UsageError`` for a kind of run that this party does not join."""
         agreed = self.choices.get("modes", MODES)
         if mode not in agreed:
-            raise UsageError(f"{self.name} takes part in {', '.join(map(str, agreed))}, not in {mode} (party.toml).")
+            raise UsageError(
+                f"{self.name} takes part in {', '.join(map(str, agreed))}, not in {mode} (see party.toml)."
+            )
 
     def seed_for(self, *purpose: object) -> int:
-        """A seed for training: derived from the party's own, or fresh."""
+        """Return a seed for training, derived from the party's own or else fresh."""
         return fresh_seed() if self.seed is None else derive_seed(self.seed, *purpose)
 
     def secret(self) -> bytes:
-        """The party's secret, made on first use."""
+        """Return the party's secret, creating it on first use."""
         return secret_file(self.folder / "secret")
 
     @cached_property
@@ -94,13 +96,13 @@ class PartyFolder:
         like = self.choices.get("like")
         files = present(self.folder)
         if set(files) != {"train", "test"}:
-            raise DataError(f"{self.folder} must hold train.parquet and test.parquet: records to share and to test on.")
+            raise DataError(f"{self.folder} must have train.parquet and test.parquet: records to share and to test on.")
         entry = REGISTRY.get(like) if like else None
         return LocatedSource(self.name, {part: open_file(file) for part, file in files.items()}, entry)
 
     @cached_property
     def schema(self) -> Schema:
-        """How this party's records are encoded: as agreed in ``schema.json``, or as its own choices say."""
+        """The encoding of this party's records, from ``schema.json`` or else from its own choices."""
         agreed = self.folder / "schema.json"
         if agreed.is_file():
             return Schema.from_json(read_json(agreed))
@@ -109,12 +111,12 @@ class PartyFolder:
         return schema_of(self._opened, domain=None if domain is None else self.folder / domain, **choices)
 
     def records(self, part: Literal["train", "test"]) -> Dataset:
-        """The party's records to share, or its held-out ones."""
+        """Return the party's records to share, or its held-out records."""
         return read(self._opened, self._opened.chosen(part), self.schema, required=True)
 
 
 def open_party(node: Mapping[str, Any], run: int) -> PartyFolder:
-    """The party that a node stands for: by ``data`` in its node configuration, or its place in a simulation."""
+    """Open the party of a node: the folder ``data`` in its configuration, or its number in a simulation."""
     place, simulated = node.get("partition-id"), os.environ.get(SIMULATED)
     if "data" in node:
         folder = Path(str(node["data"]))
@@ -140,5 +142,5 @@ def _choices(folder: Path) -> dict[str, Any]:
         if key not in _KEYS:
             raise unknown(f"key of {file}", key, _KEYS)
         if not isinstance(value, _KEYS[key]) or isinstance(value, bool):
-            raise DataError(f"{file}: {key} cannot be {value!r}.")
+            raise DataError(f"{file}: {key} has a value of the wrong type, {value!r}.")
     return found

@@ -1,8 +1,8 @@
-"""The mechanisms that parties can run together: how an encoder is published, and how a party releases through it.
+"""The mechanisms that parties can run together: how an encoder is published, and how a party releases with it.
 
-``horizontal``  the initiator publishes an ``ars`` encoder, everyone protects its own records with it
-``vertical``    every party has columns of its own and an ``ars`` encoder that it keeps
-``filter``      the initiator publishes the encoder of a ``vae``, every party trains a ``filter`` of its own on it
+``horizontal``  the initiator publishes an ``ars`` encoder, and every party protects its own records with it
+``vertical``    every party has its own columns, and an ``ars`` encoder that it keeps to itself
+``filter``      the initiator publishes the encoder of a ``vae``, and every party trains its own ``filter`` on it
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from sfumato.parties.party_folder import PartyFolder
 
 MODES = ("horizontal", "vertical", "filter")
 OWN = ("seed", "parties", "split", "keyed")
-"""Settings of ``ars`` that a party here has for itself: nobody tells it to draw its noise anew for every run."""
+"""Settings of ``ars`` that each party decides for itself, so that nobody can make it draw fresh noise in every run."""
 VAE_PARAMS = ("latent", "architecture", "likelihood", "gamma", "kappa", "lipschitz", "epochs")
-"""Settings of the published autoencoder in mode ``filter``; all others are the filter's."""
+"""Settings of the published autoencoder in mode ``filter``; all others belong to the filter."""
 
 PIPELINE = "mechanism"
-"""Where a party keeps its fitted pipeline, for records that come later."""
+"""Folder where a party keeps its fitted pipeline, for later records."""
 Releaser = Callable[[Dataset], Release]
 
 
 def check_mode(mode: str) -> None:
-    """Raise for a mode that does not exist."""
+    """Raise ``UsageError`` for an unknown mode."""
     if mode not in MODES:
         raise unknown("mode", mode, MODES)
 
 
 def settings(mode: str) -> dict[str, Any]:
-    """The hyper-parameters of a mode with their defaults."""
+    """Return the hyper-parameters of a mode with their defaults."""
     if mode != "filter":
         return {name: value for name, value in ARS.parameters().items() if name not in OWN}
     own = {name: value for name, value in VAE.parameters().items() if name in VAE_PARAMS}
@@ -51,7 +51,7 @@ def settings(mode: str) -> dict[str, Any]:
 
 
 def check_params(mode: str, params: Mapping[str, Any]) -> None:
-    """Raise ``UsageError`` for settings that the mechanism refuses, before anything is trained or shared."""
+    """Raise ``UsageError`` for settings that the mechanism would reject, before anything is trained or shared."""
     known = settings(mode)
     for name in params:
         if name not in known:
@@ -65,24 +65,24 @@ def check_params(mode: str, params: Mapping[str, Any]) -> None:
 
 
 def check_choices(mode: str, params: Mapping[str, Any], party: PartyFolder) -> None:
-    """Raise ``UsageError`` for terms that this party does not agree to, or choices of its own that make no sense."""
+    """Raise ``UsageError`` for terms that this party does not agree to, or for invalid choices of its own."""
     if mode == "filter":
         return
     offered = {**ARS.parameters(), **params}
     epsilon, variant = float(offered["epsilon"]), offered["variant"]
     if epsilon < party.least_epsilon:
-        raise UsageError(f"epsilon={epsilon:g} is less than least_epsilon={party.least_epsilon:g} of {party.name}.")
+        raise UsageError(f"epsilon={epsilon:g} is below least_epsilon={party.least_epsilon:g} of {party.name}.")
     if not offered["keyed"]:
-        raise UsageError(f"keyed=false: {party.name} does not share under noise that is drawn anew for every run.")
+        raise UsageError(f"keyed=false: {party.name} does not share with noise that is drawn afresh in every run.")
     if variant != party.choices.get("variant", variant):
-        raise UsageError(f"variant={variant} is not what {party.name} asks for in its party.toml.")
+        raise UsageError(f"variant={variant} is not the one that {party.name} requires in its party.toml.")
     own = ARS(lam=weights_of(params, party))
     own._check_params()
     own._weights(party.schema)
 
 
 def publish(mode: str, params: Mapping[str, Any], data: Dataset, seed: int) -> Published:
-    """Train on the initiator's records; what the others may have."""
+    """Train on the initiator's records and return what the other parties may have."""
     if mode == "filter":
         vae, own = _filter_params(params)
         fitted = VAE(**vae, seed=seed).fit(data)
@@ -94,7 +94,7 @@ def publish(mode: str, params: Mapping[str, Any], data: Dataset, seed: int) -> P
 def releaser(
     mode: str, encoder: Published | None, params: Mapping[str, Any], data: Dataset, party: PartyFolder
 ) -> Releaser:
-    """This party's own pipeline on a published encoder (vertical: on one of its own), kept in its folder."""
+    """Build this party's pipeline on the published encoder (vertical: on its own), and store it in its folder."""
     if mode == "vertical":
         own = ARS(**params, seed=party.seed_for("vertical")).fit(data).publish()
         return _ars_releaser(own, params, data, party)
@@ -108,11 +108,11 @@ def releaser(
 
 def _check_schema(encoder: Published, schema: Schema) -> None:
     if schema_digest(Schema.from_json(encoder.schema)) != schema_digest(schema):
-        raise DataError("the published encoder was made for records or labels of another schema.")
+        raise DataError("the published encoder was made for another schema: records or labels differ.")
 
 
 def weights_of(params: Mapping[str, Any], party: PartyFolder) -> str:
-    """λ of Eq. 15: the party's own choice, else the run's."""
+    """Return λ of Eq. 15: the party's own choice, or else the run's."""
     return str(party.choices.get("lam", params.get("lam", "")))
 
 
@@ -121,9 +121,8 @@ def _ars_releaser(published: Published, params: Mapping[str, Any], data: Dataset
     member = ARS.join(published, data, lam=lam, seed=party.seed_for("join"))
     member.save(party.out / PIPELINE)
     if party.seed is None:
-        secret = party.secret()
-        return lambda records: member.release(records, secret=secret)
-    seed = party.seed_for("release")  # one seed for all parts: the mask is the party's, not the part's
+        return member.hold_secret(party.secret()).release
+    seed = party.seed_for("release")  # one seed for all parts, because the mask belongs to the party
     return lambda records: member.release(records, seed=seed)
 
 
@@ -132,9 +131,9 @@ def _filter_releaser(encoder: Published, data: Dataset, party: PartyFolder) -> R
 
     parts = {name: encoder.params.get(name) for name in ("vae", "filter")}
     if set(encoder.params) != set(parts) or not all(isinstance(part, Mapping) for part in parts.values()):
-        raise DataError("the published encoder does not come with the settings of a vae and a filter.")
+        raise DataError("the published encoder lacks the settings of a vae and a filter.")
     check_params("filter", {**encoder.params["vae"], **encoder.params["filter"]})
-    with tempfile.TemporaryDirectory() as name:  # a device's folder: the encoder alone
+    with tempfile.TemporaryDirectory() as name:  # a device folder with the encoder alone
         folder = Path(name)
         (folder / "checkpoint").mkdir()
         tensors = {key: torch.from_numpy(value.copy()) for key, value in encoder.tensors.items()}

@@ -1,4 +1,4 @@
-"""The last phase at a party: the shared set as Parquet, and a plain classifier on it."""
+"""The last phase at a party: store the shared set as Parquet and train a plain classifier on it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HELD_OUT = "held-out.parquet"
 
 @dataclass(frozen=True)
 class Piece:
-    """One party's part of the shared set, or all of it."""
+    """One party's part of the shared set, or the whole set."""
 
     party: str
     z: FloatArray
@@ -34,7 +34,7 @@ class Piece:
 
 
 def check_learner(name: str) -> None:
-    """Raise for a classifier that does not exist."""
+    """Raise ``UsageError`` for an unknown classifier."""
     if name not in LEARNERS:
         raise unknown("learner", name, LEARNERS)
 
@@ -42,7 +42,7 @@ def check_learner(name: str) -> None:
 def write_piece(
     path: Path, z: FloatArray, labels: Mapping[str, IntArray], classes: Mapping[str, Sequence[str]], **more: Any
 ) -> None:
-    """Representations as columns z0 … with labels by class name, atomically."""
+    """Atomically write representations as columns z0 …, with labels by class name."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -57,7 +57,7 @@ def write_piece(
 
 
 def read_piece(path: Path, classes: Mapping[str, Sequence[str]]) -> tuple[FloatArray, dict[str, IntArray]]:
-    """What ``write_piece`` wrote: representations, and the codes of those labels that are there."""
+    """Read what ``write_piece`` wrote: the representations, and the codes of the labels present."""
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
@@ -72,13 +72,13 @@ def read_piece(path: Path, classes: Mapping[str, Sequence[str]]) -> tuple[FloatA
 
 
 def below(pieces: Sequence[Piece]) -> Piece:
-    """All parties' records, one under the other."""
+    """Stack the records of all parties."""
     labels = {label: np.concatenate([piece.labels[label] for piece in pieces]) for label in pieces[0].labels}
     return Piece("", np.concatenate([piece.z for piece in pieces]), labels)
 
 
 def beside(pieces: Sequence[Piece]) -> Piece:
-    """The same records' representations by all parties, side by side (vertical)."""
+    """Join the parties' representations of the same records side by side (vertical)."""
     tests = [piece.held_out for piece in pieces if piece.held_out is not None]
     z = np.concatenate([piece.z for piece in pieces], axis=1)
     return Piece("", z, pieces[0].labels, np.concatenate(tests, axis=1))
@@ -87,7 +87,7 @@ def beside(pieces: Sequence[Piece]) -> Piece:
 def write_shared(
     out: Path, shared: Piece, pieces: Sequence[Piece], classes: Mapping[str, Sequence[str]], about: Mapping[str, Any]
 ) -> None:
-    """``shared.parquet`` with a card and a README; by rows it has a column ``party``."""
+    """Write ``shared.parquet`` with a card and a README; stacked records also get a column ``party``."""
     rows = len(shared.z) == sum(len(piece.z) for piece in pieces)
     party = np.repeat([piece.party for piece in pieces], [len(piece.z) for piece in pieces])
     write_piece(out / SHARED, shared.z, shared.labels, classes, **({"party": party} if rows else {}))
@@ -108,10 +108,10 @@ def _card(out: Path, shared: Piece, parties: Mapping[str, int], about: Mapping[s
         f"From: {whose}.",
         "",
         f"Mechanism: {about['mechanism']}. {about['guarantee']}",
-        "These are not raw records. They may still tell something about them: what, an audit measures.",
-        f"`{OWN}` is what this party sent; `{HELD_OUT}` are its own test records through the same pipeline.",
+        "These are not raw records, but they may still reveal something about them; an audit measures how much.",
+        f"`{OWN}` is what this party sent; `{HELD_OUT}` holds its own test records after the same pipeline.",
         *(
-            ["The noise is repeatable (a seed in party.toml): an experiment, no release."]
+            ["The noise is repeatable (party.toml sets a seed): this is an experiment, not a release."]
             if about["repeatable"]
             else []
         ),
@@ -135,9 +135,9 @@ def learn(
     learner: str,
     seed: int = 0,
 ) -> dict[str, float]:
-    """Train on the shared set, test on the party's own held-out records; figures only.
+    """Train on the shared set and test on the party's own held-out records.
 
-    For each label: accuracy, balanced accuracy, and F1 of the class that is most frequent in the shared set.
+    The figures for each label are accuracy, balanced accuracy, and F1 of the most frequent class in the shared set.
     """
     from sklearn.metrics import balanced_accuracy_score, f1_score
 
@@ -169,15 +169,15 @@ def _fitted(learner: str, seed: int, z: FloatArray, codes: IntArray) -> Any:
         else LogisticRegression(max_iter=200)
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a fixed number of epochs is meant
+        warnings.simplefilter("ignore")  # stopping after a fixed number of epochs is intended
         return make_pipeline(StandardScaler(), model).fit(z, codes)
 
 
 def _free(name: str, columns: Mapping[str, Any]) -> str:
-    """A label that is called like a column that is there already gets an underscore."""
+    """Append underscores to a name until no column has it."""
     return name if name not in columns else _free(f"{name}_", columns)
 
 
 def smallest_codes(codes: IntArray, classes: int) -> npt.NDArray[Any]:
-    """The same codes in as few bytes as they need."""
+    """Convert codes to the smallest integer type that holds them."""
     return codes.astype(np.uint8 if classes <= 256 else np.uint16 if classes <= 65_536 else np.int64)

@@ -1,4 +1,4 @@
-"""The initiator's own copy of the encoder that it published: it need not be sent back to it."""
+"""The initiator's own copy of the encoder it published, so that the server need not send it back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WEIGHTS = "encoder.safetensors"
 
 
 def rounded(encoder: Published) -> Published:
-    """The same encoder with weights that fit into 16 bits; everyone uses it, the initiator too."""
+    """Round the encoder's weights to 16 bits. Everyone uses the rounded encoder, including the initiator."""
     with np.errstate(over="ignore"):
         tensors = {name: restored(halved(np.asarray(values))) for name, values in encoder.tensors.items()}
     if not all(np.isfinite(values).all() for values in tensors.values()):
@@ -26,12 +26,12 @@ def rounded(encoder: Published) -> Published:
 
 
 def has_encoder(folder: Path) -> bool:
-    """Whether this party published an encoder in this run."""
+    """Return whether this party published an encoder in this run."""
     return (folder / ABOUT).is_file()
 
 
 def keep_encoder(folder: Path, encoder: Published) -> None:
-    """Write the encoder down; ``published.json`` comes last."""
+    """Store the encoder; ``published.json`` is written last and marks it as complete."""
     import torch
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -41,9 +41,9 @@ def keep_encoder(folder: Path, encoder: Published) -> None:
 
 
 def kept_encoder(folder: Path) -> Published:
-    """What ``keep_encoder`` wrote."""
+    """Read what ``keep_encoder`` stored."""
     if not has_encoder(folder):
-        raise MessageRefused("there is no encoder in the message, and this party published none")
+        raise MessageRefused("the message has no encoder, and this party did not publish one")
     about = read_json(folder / ABOUT)
     tensors = {name: tensor.numpy() for name, tensor in read_tensors(folder / WEIGHTS).items()}
     return Published(about["params"], about["schema"], tensors)

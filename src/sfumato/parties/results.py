@@ -1,4 +1,4 @@
-"""What a run with several parties found, as it stands in ``result.json``."""
+"""Results of a run with several parties, as stored in ``result.json``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class PartyResult:
-    """One party: whether its representations were accepted, what it sent and got, what it learnt.
+    """One party: whether its representations were accepted, its traffic, and its accuracy.
 
-    ``status`` is ``shared``, ``trained`` (FedAvg) or ``excluded``; ``reason`` says why it was excluded, or why it
-    reported nothing at the end. ``accuracy`` is that of the first utility label on its own held-out records.
+    ``status`` is ``shared``, ``trained`` (FedAvg) or ``excluded``. ``reason`` says why the party was excluded, or why
+    it reported nothing at the end. ``accuracy`` is for the first utility label, on the party's own held-out records.
     """
 
     name: str
@@ -29,8 +29,8 @@ class PartyResult:
 class ShareResult:
     """A run of publish, share and learn. ``accuracy`` is the parties' mean, weighted by held-out records.
 
-    ``bytes_up`` left the parties, ``bytes_down`` reached them: serialised messages, counted as they passed.
-    ``by_phase`` holds the same counts for each kind of message.
+    ``bytes_up`` counts the serialised messages sent by the parties, ``bytes_down`` those sent to them, and
+    ``by_phase`` both for each kind of message.
     """
 
     mode: str
@@ -44,12 +44,12 @@ class ShareResult:
     seconds: float
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Return plain JSON values."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> ShareResult:
-        """Read what ``to_json`` gave."""
+        """Read what ``to_json`` returned."""
         return cls(**{**value, "parties": tuple(PartyResult(**party) for party in value["parties"])})
 
     @property
@@ -60,7 +60,7 @@ class ShareResult:
 
 @dataclass(frozen=True)
 class Round:
-    """One round of federated averaging: accuracy after it, and the bytes of training up to and with it."""
+    """One round of federated averaging: the accuracy after it, and the training traffic up to and including it."""
 
     number: int
     accuracy: float | None
@@ -70,11 +70,11 @@ class Round:
 
 @dataclass(frozen=True)
 class FedResult:
-    """Federated averaging by Flower's own strategy on the same parties.
+    """Federated averaging on the same parties, by Flower's own strategy.
 
-    ``bytes_up`` and ``bytes_down`` are those of training; the messages that only measure the accuracy of each round
-    are counted apart, in ``bytes_evaluation``. ``epsilon`` is Flower's accountant's for the model updates
-    (δ = ``delta``, one party added or removed), None without noise.
+    ``bytes_up`` and ``bytes_down`` count training only; ``bytes_evaluation`` counts the messages that measure the
+    accuracy of each round. ``epsilon`` comes from Flower's accountant and holds for the model updates (δ = ``delta``,
+    one party added or removed); it is None without noise.
     """
 
     strategy: str
@@ -89,11 +89,11 @@ class FedResult:
     seconds: float
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Return plain JSON values."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> FedResult:
-        """Read what ``to_json`` gave."""
+        """Read what ``to_json`` returned."""
         parties = tuple(PartyResult(**party) for party in value["parties"])
         return cls(**{**value, "parties": parties, "rounds": tuple(Round(**one) for one in value["rounds"])})

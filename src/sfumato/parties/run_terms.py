@@ -1,4 +1,4 @@
-"""What a run is asked: the run configuration of the Flower app, read and checked."""
+"""The terms of a run: the run configuration of the Flower app, parsed and checked."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ TASKS = (*MODES, "fedavg")
 
 @dataclass(frozen=True)
 class Terms:
-    """Everything that the server decides. What a party decides stands in its own folder (``folder.Party``).
+    """Everything the server decides. What a party decides is in its own folder (``party_folder.PartyFolder``).
 
-    ``parties`` is how many nodes to wait for, at most ``wait`` seconds; each phase may take ``timeout`` seconds.
-    ``labels`` names the party that has the labels (vertical; default: the initiator). ``most_bytes`` bounds a message
-    of a party. ``record`` is a folder for a copy of every message, for inspection.
+    ``parties`` is the number of nodes to wait for, for at most ``wait`` seconds; each phase may take ``timeout``
+    seconds. ``labels`` names the party with the labels (vertical; default: the initiator). ``most_bytes`` limits the
+    size of a message from a party. ``record`` is a folder for a copy of every message, for inspection.
     """
 
     out: str = ""
@@ -53,7 +53,7 @@ class Terms:
             raise unknown("wire", self.wire, WIRES)
         check_learner(self.learner)
         if not self.out:
-            raise UsageError('say where the server\'s run folder goes: out = "/path" in the run configuration.')
+            raise UsageError('the server has no run folder: set out = "/path" in the run configuration.')
         check_range("share", "parties", self.parties, 2, 10_000)
         for name in ("timeout", "wait", "rate"):
             check_range("share", name, getattr(self, name), 0.0, 1e7, open_low=True)
@@ -61,7 +61,9 @@ class Terms:
             check_range("share", name, getattr(self, name), 1, 2**40)
         check_range("share", "noise", self.noise, 0.0, 1e6)
         if self.noise > 0 and not 0 < self.clip < math.inf:
-            raise UsageError("noise needs a clipping norm: --dp noise,clip with clip > 0.")
+            raise UsageError(
+                f"noise needs a finite clipping norm above 0, got clip={self.clip:g}: use --dp noise,clip."
+            )
         if self.mode != "fedavg":
             check_params(self.mode, self.params)
 
@@ -70,13 +72,13 @@ class Terms:
         return self.labels or self.initiator
 
     def to_run_config(self) -> dict[str, str | int | float]:
-        """The same as flat values for Flower."""
+        """Return the terms as flat values for Flower."""
         flat = {**asdict(self), "params": json.dumps(dict(self.params))}
         return {name.replace("_", "-"): value for name, value in flat.items()}
 
     @classmethod
     def from_run_config(cls, config: Mapping[str, Any]) -> Terms:
-        """Read a run configuration; unknown keys and broken JSON raise ``UsageError``."""
+        """Read a run configuration. Unknown keys and invalid JSON raise ``UsageError``."""
         known = {one.name: one for one in fields(cls)}
         given = {name.replace("-", "_"): value for name, value in config.items()}
         for name in given:
@@ -85,9 +87,9 @@ class Terms:
         try:
             given["params"] = json.loads(given.get("params") or "{}")
         except ValueError:
-            raise UsageError("params in the run configuration is no JSON object.") from None
+            raise UsageError("params in the run configuration must be a JSON object.") from None
         if not isinstance(given["params"], dict):
-            raise UsageError("params in the run configuration is no JSON object.")
+            raise UsageError("params in the run configuration must be a JSON object.")
         for name in ("timeout", "wait", "rate", "noise", "clip"):
             given[name] = float(given.get(name, getattr(cls, name)))
         return cls(**given)

@@ -1,4 +1,4 @@
-"""The server's side of the Flower app: it passes encoders and representations on, and checks whatever comes."""
+"""The server's side of the Flower app: relays encoders and representations and checks every message."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ERROR = "error.json"
 
 
 def server_app() -> ServerApp:
-    """The ServerApp of ``sfumato share``."""
+    """Return the ServerApp of ``sfumato share``."""
     app = ServerApp()
 
     @app.main()
@@ -50,7 +50,7 @@ def server_app() -> ServerApp:
 
 
 def serve(grid: Grid, terms: Terms, run: str) -> None:
-    """One run, into the run folder ``terms.out``: ``result.json``, or ``error.json`` with what went wrong."""
+    """Run once and write ``result.json`` to the run folder ``terms.out``, or ``error.json`` if the run failed."""
     asked = {name: value for name, value in terms.to_run_config().items() if name != "params"}
     settings = {"run": {"command": "share", **asked}, "data": {}, "params": dict(terms.params)}
     folder = RunFolder.create(Path(terms.out), settings)
@@ -72,7 +72,7 @@ def serve(grid: Grid, terms: Terms, run: str) -> None:
 
 
 def check_in(roll: Roll, terms: Terms, run: str) -> None:
-    """Everyone says what it has; what does not fit ends the run before anything is shared."""
+    """Let every party introduce itself, and end the run before anything is shared if they do not fit together."""
     salt = hashlib.sha256(f"sfumato {run}".encode()).hexdigest()
     question = RecordDict({"terms": config({"mode": terms.mode, "salt": salt, "params": _params(terms)})})
     found, bad = roll.ask("hello", dict.fromkeys(roll.present, question), lambda _, content: check_hello(content))
@@ -85,10 +85,10 @@ def check_in(roll: Roll, terms: Terms, run: str) -> None:
     if twice:
         raise DataError(f"two parties are called '{twice[0]}': give each node its own name (--node-config).")
     if terms.mode != "vertical":
-        for what in ("schema", "size", "utility"):  # a digest could be that of others
+        for what in ("schema", "size", "utility"):  # a party could send the digest of another
             _same(found, what, "their records or labels have different schemas")
         if not next(iter(found.values())).utility:
-            raise DataError("the parties have no utility label: there is nothing to learn.")
+            raise DataError("the parties have no utility label, so there is nothing to learn: name one in party.toml.")
     if terms.mode == "fedavg":
         return
     if terms.initiator not in names:
@@ -97,7 +97,7 @@ def check_in(roll: Roll, terms: Terms, run: str) -> None:
         _same(found, "ids", "their records are not aligned: ids, their order and their number must be the same")
         has = next((hello for hello in found.values() if hello.name == terms.labels_from), None)
         if has is None or not has.utility:
-            raise DataError(f"'{terms.labels_from}' is to give the labels and has none, or is not there.")
+            raise DataError(f"'{terms.labels_from}' should provide the labels but has none, or is not there.")
 
 
 def _same(found: Mapping[int, Hello], what: str, complaint: str) -> None:
@@ -110,7 +110,7 @@ def _same(found: Mapping[int, Hello], what: str, complaint: str) -> None:
 
 
 def share(roll: Roll, terms: Terms) -> ShareResult:
-    """Publish, share, learn."""
+    """Run the phases publish, share and learn."""
     started = time.monotonic()
     initiator = roll.node(terms.initiator)
     if initiator is None:
@@ -157,7 +157,7 @@ def _published(roll: Roll, terms: Terms, initiator: int) -> Published:
 
 
 def _collected(roll: Roll, terms: Terms, initiator: int, encoder: Published | None) -> dict[int, Shared]:
-    """Every party's share that passed the border; at least two."""
+    """Collect the shares that pass the checks, at least two."""
     asked = {
         "mode": terms.mode,
         "params": _params(terms),
@@ -172,7 +172,7 @@ def _collected(roll: Roll, terms: Terms, initiator: int, encoder: Published | No
     question["terms"] = config({**asked, "encoder": "" if encoder is None else encoder.digest})
     questions = dict.fromkeys(roll.present, question)
     if encoder is not None:
-        questions[initiator] = RecordDict({"terms": question["terms"]})  # it has the encoder
+        questions[initiator] = RecordDict({"terms": question["terms"]})  # it already has the encoder
 
     def read(node: int, content: Mapping[str, Any]) -> Shared:
         hello = roll.members[node]
@@ -192,15 +192,15 @@ def _collected(roll: Roll, terms: Terms, initiator: int, encoder: Published | No
     for node, reason in bad.items():
         roll.exclude(node, reason)
         found.pop(node, None)
-    roll.enough("the others shared nothing that can be used")
+    roll.enough("the others shared nothing usable")
     return found
 
 
 def _labels(roll: Roll, terms: Terms, classes: Mapping[str, int]) -> RecordDict:
-    """Vertical: the labels of one party, for all."""
+    """Vertical: get the labels from the party that has them, for all parties."""
     giver = roll.node(terms.labels_from)
     if giver is None:
-        raise DataError(f"'{terms.labels_from}' was to give the labels and was excluded.")
+        raise DataError(f"'{terms.labels_from}', which should provide the labels, was excluded.")
 
     def read(_: int, content: Mapping[str, Any]) -> dict[str, Array]:
         check_keys(content, ("labels",))
@@ -209,18 +209,18 @@ def _labels(roll: Roll, terms: Terms, classes: Mapping[str, int]) -> RecordDict:
 
     found, bad = roll.ask("labels", {giver: RecordDict()}, read)
     if giver not in found:
-        raise DataError(f"'{terms.labels_from}' gave no labels: {bad[giver]}.")
+        raise DataError(f"'{terms.labels_from}' provided no labels: {bad[giver]}.")
     return RecordDict({"labels": ArrayRecord(found[giver])})
 
 
 def _odd_widths(found: Mapping[int, Shared], initiator: int) -> dict[int, str]:
-    """Who has representations of another width than the initiator's (or, without it, than most)."""
+    """Find parties whose representations differ in width from the initiator's (or, without it, from most)."""
     if not found:
         return {}
     widths = {node: one.z.shape[1] for node, one in found.items()}
     right = widths.get(initiator) or Counter(widths.values()).most_common(1)[0][0]
     return {
-        node: f"'z' has {width} numbers a record, the others have {right} (share)"
+        node: f"'z' has {width} numbers per record, the others have {right} (share)"
         for node, width in widths.items()
         if width != right
     }
@@ -229,7 +229,7 @@ def _odd_widths(found: Mapping[int, Shared], initiator: int) -> dict[int, str]:
 def _learnt(
     roll: Roll, terms: Terms, accepted: Mapping[int, Shared], encoder: Published | None
 ) -> tuple[dict[int, dict[str, float]], dict[int, str]]:
-    """Everyone gets what the others shared and says how well it learnt; who says nothing stays in the set."""
+    """Send everyone the others' shares and collect the reports. A party that reports nothing stays in the set."""
     order = sorted(accepted, key=roll.name)
     asked = {
         "mode": terms.mode,
@@ -256,7 +256,7 @@ def _params(terms: Terms) -> str:
 
 
 def _classes(roll: Roll, terms: Terms) -> Mapping[str, tuple[str, ...]]:
-    """The labels of the run with their classes."""
+    """Return the labels of the run with their classes."""
     if terms.mode == "vertical":
         return next(hello.utility for hello in roll.members.values() if hello.name == terms.labels_from)
     return next(iter(roll.members.values())).utility

@@ -1,4 +1,4 @@
-"""``simulate`` and ``fedavg``: the app of a deployment on Flower's simulation engine (Ray), on one machine."""
+"""``simulate`` and ``fedavg``: run the deployment app on one machine with Flower's simulation engine (Ray)."""
 
 from __future__ import annotations
 
@@ -45,11 +45,30 @@ def simulate(
     say: Say = lambda _: None,
     **terms: Any,
 ) -> ShareResult:
-    """Cut ``data`` among parties, let them publish, share and learn.
+    """Split ``data`` among parties and let them publish an encoder, share representations and learn from all of them.
 
-    ``terms`` are further fields of ``Terms`` (learner, wire, timeout, initiator …). ``out`` gets ``parties/party-0`` …
-    with what each party ends up with, and ``server`` with the result; without it only the result is kept.
-    Noise is repeatable, from ``seed``: this is an experiment, not a release.
+    The noise follows from ``seed`` and can be repeated, so this is an experiment and not a release.
+
+    Args:
+        data: A named data set, a file or a folder.
+        parties: Number of parties.
+        mode: ``"horizontal"``, ``"vertical"`` or ``"filter"`` (see ``party_mechanisms``).
+        params: Hyper-parameters of the mechanism.
+        x, utility, private, id, domain: The columns, as for ``sfumato.load``.
+        limit: Number of records in all; by default every record is used.
+        each: Number of records that each party shares; by default all it has.
+        seed: Seed of the split, the training and the noise.
+        out: New folder for ``parties/party-0`` … with what each party ends up with, and ``server`` with the result.
+            Without it only the returned result is kept.
+        say: Called with progress messages.
+        **terms: Further fields of ``Terms``, such as ``learner``, ``wire``, ``timeout`` or ``initiator``.
+
+    Returns:
+        Accuracy, bytes on the wire and status of every party.
+
+    Raises:
+        UsageError: An option is wrong, or Flower is not installed.
+        DataError: The data cannot be used, ``out`` is not empty, or fewer than two parties were left.
     """
     asked = {"mode": mode, "params": dict(params or {}), "parties": parties, "seed": seed, **terms}
     source = {"x": x, "utility": utility, "private": private, "id": id, "domain": domain, "limit": limit, "each": each}
@@ -75,7 +94,21 @@ def fedavg(
     say: Say = lambda _: None,
     **terms: Any,
 ) -> FedResult:
-    """FedAvg (with ``noise`` and ``clip``: DP-FedAvg) on the same partition that ``simulate`` makes with that seed."""
+    """Run FedAvg on the same partition that ``simulate`` makes with this seed, for comparison.
+
+    Args:
+        data, parties, x, utility, private, id, domain, limit, each, seed, out, say: As for ``simulate``.
+        rounds: Number of rounds.
+        noise: Noise multiplier; above 0 it makes this DP-FedAvg, and needs ``clip``.
+        clip: Clipping norm of the model updates in DP-FedAvg.
+        **terms: Further fields of ``Terms``, such as ``epochs``, ``batch`` or ``rate``.
+
+    Returns:
+        Accuracy and bytes after every round, and ε if there is noise.
+
+    Raises:
+        UsageError, DataError: As for ``simulate``.
+    """
     asked = {
         "mode": "fedavg",
         "parties": parties,
@@ -94,7 +127,7 @@ def _run(data: str, source: Mapping[str, Any], asked: dict[str, Any], out: Path 
     _check(data, source, asked)
     with _folder(out) as folder:
         terms = Terms(**{"wait": 300.0, **asked, "out": str(folder.resolve() / "server")})
-        say(f"cut {data} among {terms.parties} parties")
+        say(f"split {data} among {terms.parties} parties")
         vertical = terms.mode == "vertical"
         cut: dict[str, Any] = {"parties": terms.parties, "vertical": vertical, "seed": terms.seed, "repeatable": True}
         split_parties(data, folder / "parties", **cut, **source)
@@ -103,17 +136,17 @@ def _run(data: str, source: Mapping[str, Any], asked: dict[str, Any], out: Path 
 
 
 def _check(data: str, source: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """What only a running party or server would find out, before anything is cut or started."""
+    """Check up front what only a running party or server would find out."""
     if "initiator" in asked and asked["initiator"] not in (f"party-{number}" for number in range(asked["parties"])):
-        raise UsageError(f"initiator '{asked['initiator']}': the parties are party-0 … party-{asked['parties'] - 1}.")
+        raise UsageError(f"unknown initiator '{asked['initiator']}': choose party-0 … party-{asked['parties'] - 1}.")
     roles = {name: source[name] for name in ("x", "utility", "private", "id", "domain")}
     if asked["mode"] == "filter" and not schema_of(open_data(data), **roles).private:
-        raise UsageError("in the mode filter every party hides a private label: name one with --private.")
+        raise UsageError("in mode filter every party hides a private label: name one with --private.")
 
 
 @contextmanager
 def _folder(out: Path | None) -> Iterator[Path]:
-    """Where a run goes: ``out``, which must hold nothing yet, or a folder that is gone afterwards."""
+    """Yield the folder of a run: ``out``, which must be unused, or a temporary one."""
     if out is None:
         with tempfile.TemporaryDirectory(prefix="sfumato-") as name:
             yield Path(name)
@@ -123,7 +156,7 @@ def _folder(out: Path | None) -> Iterator[Path]:
 
 
 def simulate_folder(folder: Path, terms: Terms) -> Any:
-    """Run the app on the parties in ``folder/parties``; what the server wrote, or the error that it met."""
+    """Run the app on the parties in ``folder/parties`` and return the server's result, or raise its error."""
     with tempfile.TemporaryDirectory(prefix="sfumato-flower-") as name:
         home = Path(name)
         app = lay_app(home / "app", **_fields(terms))
@@ -143,14 +176,14 @@ def simulate_folder(folder: Path, terms: Terms) -> Any:
 
 
 def read_outcome(server: Path, log: Path) -> Any:
-    """The result in a server's run folder; an error there is raised as what it was."""
+    """Return the result in a server's run folder; an error stored there is raised with its original type."""
     if (server / "result.json").is_file():
         return read_json(server / "result.json")
     if (server / "error.json").is_file():
         told = read_json(server / "error.json")
         kind = getattr(errors, told["kind"], SfumatoError)
         raise kind(told["message"])
-    raise SfumatoError(f"the run ended without a result; the end of {log}:\n{tail(log)}")
+    raise SfumatoError(f"the run ended without a result. The last lines of {log}:\n{tail(log)}")
 
 
 def _fields(terms: Terms) -> dict[str, Any]:

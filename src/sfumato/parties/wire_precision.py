@@ -1,4 +1,4 @@
-"""How many bits a number takes on the wire; representations are rounded after the noise, never before."""
+"""Precision of numbers on the wire. Representations are rounded after the noise is added, never before."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _HIGHEST = {"uint8": 255, "uint4": 15}
 
 
 def counted(wire: str) -> bool:
-    """Whether numbers are sent as whole numbers of steps, beside a lowest value and a step for each column."""
+    """Return whether numbers are sent as counts of a step, with an offset and a step size for each column."""
     return wire in _HIGHEST
 
 
 def sent_width(wire: str, width: int) -> int:
-    """How many entries of an array a row of ``width`` numbers takes: two numbers share a byte in ``uint4``."""
+    """Return the array entries that a row of ``width`` numbers takes; in ``uint4`` two numbers share a byte."""
     return (width + 1) // 2 if wire == "uint4" else width
 
 
 def sent_dtype(wire: str) -> str:
-    """The kind of the array that is sent."""
+    """Return the dtype of the array that is sent."""
     return "uint8" if counted(wire) else wire
 
 
 def steps(payload: FloatArray, wire: str) -> dict[str, FloatArray]:
-    """``low`` and ``step`` of each column so that the counts cover it; nothing for floats."""
+    """Return the ``low`` and ``step`` of each column with which the counts cover it; empty for floats."""
     if not counted(wire):
         return {}
     low = payload.min(axis=0)
@@ -40,7 +40,7 @@ def steps(payload: FloatArray, wire: str) -> dict[str, FloatArray]:
 def packed(
     payload: FloatArray, wire: str, low: FloatArray | None = None, step: FloatArray | None = None
 ) -> npt.NDArray[Any]:
-    """The payload as it is sent."""
+    """Convert the payload to the form in which it is sent."""
     if low is None or step is None:
         return np.asarray(payload, dtype=wire)
     counts = np.asarray(np.clip(np.rint((payload - low) / step), 0, _HIGHEST[wire]), dtype=np.uint8)
@@ -53,20 +53,20 @@ def packed(
 def unpacked(
     codes: npt.NDArray[Any], wire: str, low: FloatArray | None = None, step: FloatArray | None = None
 ) -> FloatArray:
-    """The payload as it is read."""
+    """Convert what was sent back to the payload."""
     if low is None or step is None:
         return codes.astype(np.float32)
     if wire == "uint4":
         codes = np.stack([codes >> 4, codes & 15], axis=2).reshape(len(codes), -1)[:, : len(low)]
-    with np.errstate(over="ignore"):  # an infinity is refused by the caller
+    with np.errstate(over="ignore"):  # the caller refuses infinite values
         return np.asarray(low + codes.astype(np.float32) * step, dtype=np.float32)
 
 
 def halved(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Weights in half the bytes; whole numbers stay as they are."""
+    """Convert float32 weights to 16 bits; other types stay as they are."""
     return values.astype(np.float16) if values.dtype == np.float32 else values
 
 
 def restored(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Weights as they are used, after ``halved``."""
+    """Convert weights from ``halved`` back to float32."""
     return values.astype(np.float32) if values.dtype == np.float16 else values

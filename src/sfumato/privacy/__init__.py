@@ -1,1 +1,1 @@
-"""What a release costs and gives away, by formula: divergences, mutual information, the Gaussian mechanism."""
+"""Privacy accounting and auditing: divergences, mutual information, the Gaussian mechanism and lower bounds of ε."""

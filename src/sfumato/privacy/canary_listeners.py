@@ -1,7 +1,7 @@
-"""One run of a method, heard by several auditors: what would each question tell of records of their own?
+"""Several auditors listen to one run of a method and put each of its queries to records of their own.
 
-A run fixes the questions. For fixed questions noisy answers are as private as the plan says, whatever records they are
-about and however often they are drawn anew, so all that is heard here must keep to the claimed ε.
+The run fixes the queries. For fixed queries the noisy answers are as private as the plan says, whatever records they
+are about and however often they are redrawn, so everything measured here must respect the claimed ε.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from sfumato.privacy.query_counter import Records, Rows, clipped, clipped_total
 
 _CHUNK = 2**16
 _WIDEST = 40_000_000
-"""Numbers of all canaries' parts in one answer; a wider answer is passed over, which can only weaken the audit."""
+"""Most numbers in all canaries' parts of one answer. A wider answer is skipped, which can only weaken the audit."""
 
 
 class Ear(ABC):
-    """Hears every question and puts it to records of its own; the method never hears the answer."""
+    """Puts every query to records of its own; the method never sees the answer."""
 
     @abstractmethod
     def sum(self, ask: Ask, total: Total, sensitivity: float) -> None:
-        """A sum over all records."""
+        """Handle a sum over all records."""
 
     @abstractmethod
     def sample(self, ask: Ask, rows: Rows, bound: float) -> None:
-        """A clipped sum over a Poisson sample."""
+        """Handle a clipped sum over a Poisson sample."""
 
-    def response(self, ask: Ask) -> None:  # noqa: B027 — an ear may pass it over
-        """A randomised response for each record."""
+    def response(self, ask: Ask) -> None:  # noqa: B027 — an ear may skip it
+        """Handle a randomised response for each record."""
 
 
 class Listener(Auditor):
-    """Answers a method from ``records``, and lets every ear hear what was asked."""
+    """Answers a method from ``records`` and passes every query on to the ears."""
 
     def __init__(
         self, records: Records, ledger: Ledger, ears: Sequence[Ear], *, noise: Noise, most: int | None = None
@@ -84,9 +84,9 @@ class Listener(Auditor):
 
 
 class Pair(Ear):
-    """Privacy losses, as ``Twin`` defines them, of many transcripts in each of two neighbouring worlds.
+    """Collects the privacy losses, as defined by ``Twin``, of many transcripts in each of two neighbouring worlds.
 
-    Only the answer's component along v = f(D′) − f(D) tells the worlds apart, so only that is drawn.
+    Only the answer's component along v = f(D′) − f(D) distinguishes the worlds, so only that is drawn.
     """
 
     def __init__(self, common: Records, record: Records, draws: int, noise: Noise) -> None:
@@ -124,9 +124,9 @@ class Pair(Ear):
 
 
 class Crowd(Ear):
-    """Many canaries beside ``common``, each there if its coin is 1, and what the answers tell of the coins.
+    """Adds to ``common`` the canaries whose coin is 1, and collects what the answers reveal about the coins.
 
-    An answer is a = f(common) + Σ bᵢ·vᵢ + σ·noise with vᵢ the part of canary i (times the rate, for a sample). All
+    An answer is a = f(common) + Σ bᵢ·vᵢ + σ·noise, with vᵢ the part of canary i (times the rate, for a sample). All
     answers together give the Gram matrix G = Σ vᵢ·vⱼ/σ² and the residuals r = Σ ⟨a − f(common) − ½Σⱼ vⱼ, vᵢ⟩/σ².
     """
 
@@ -139,8 +139,10 @@ class Crowd(Ear):
         self._residual = np.zeros(len(coins))
 
     def estimates(self) -> DoubleArray:
-        """The linear estimate of each coin − ½ with the least expected square error: (G + 4)⁻¹ r, as a coin's
-        variance is ¼."""
+        """Return the linear estimate of each coin − ½ with the least expected squared error, (G + 4)⁻¹ r.
+
+        The 4 is the inverse of a coin's variance, ¼.
+        """
         return np.asarray(np.linalg.solve(self._gram + 4.0 * np.eye(len(self._gram)), self._residual))
 
     def sum(self, ask: Ask, total: Total, sensitivity: float) -> None:

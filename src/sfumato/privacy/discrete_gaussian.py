@@ -1,4 +1,4 @@
-"""Gaussian noise that keeps its promise on a computer: whole multiples of a grid, from a cryptographic source."""
+"""Gaussian noise that stays private in finite precision: multiples of a grid step, from a cryptographic source."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _LARGEST = 2.0**62
 
 
 class Noise(ABC):
-    """Adds N(0, σ²) on a grid."""
+    """Adds N(0, σ²) noise on a grid."""
 
     @abstractmethod
     def whole(self, values: IntArray, scale: float) -> IntArray:
-        """``values`` with discrete Gaussian noise of this standard deviation."""
+        """Add discrete Gaussian noise of standard deviation ``scale``."""
 
     @abstractmethod
     def randomness(self) -> Randomness:
-        """Uniform and normal numbers of the same origin, for sampling and for noise in bulk."""
+        """Return uniform and normal numbers from the same source, for sampling and for bulk noise."""
 
     def add(self, values: DoubleArray, sensitivity: float, multiplier: float) -> DoubleArray:
-        """``values`` with the noise that hides a change of L2 norm ``sensitivity`` as one Gaussian of ``multiplier``.
+        """Add the noise that hides a change of L2 norm ``sensitivity`` at noise multiplier ``multiplier``.
 
-        Values are rounded to a grid of step g = σ·2⁻³⁰ first. Rounding may lengthen the change to sensitivity + √m·g
-        for m numbers; σ is widened by as much, so that σ/(sensitivity + √m·g) = multiplier holds exactly.
+        Values are first rounded to a grid of step g = σ·2⁻³⁰. For m numbers, rounding may increase the change to
+        sensitivity + √m·g; σ is increased accordingly, so that σ/(sensitivity + √m·g) = multiplier holds exactly.
         """
         root = math.sqrt(values.size)
         scale = multiplier * sensitivity / (1.0 - multiplier * root * 2.0**-GRID_BITS)
@@ -45,7 +45,7 @@ class Noise(ABC):
 
 
 class ExactNoise(Noise):
-    """OpenDP's discrete Gaussian: no floating-point tell-tale, bits from the operating system. No seed exists."""
+    """OpenDP's discrete Gaussian: no floating-point leaks, with bits from the operating system and no seed."""
 
     def whole(self, values: IntArray, scale: float) -> IntArray:
         import opendp.prelude as dp
@@ -60,7 +60,7 @@ class ExactNoise(Noise):
 
 
 class RepeatableNoise(Noise):
-    """Seeded noise for tests of the code and for auditors: it protects nobody."""
+    """Seeded noise for tests and auditors; it protects nobody."""
 
     def __init__(self, seed: int) -> None:
         self._randomness = Seeded(seed)

@@ -1,7 +1,7 @@
-"""How far a filter moves a Gaussian latent: the budget of a generative adversarial filter, exact and differentiable.
+"""The divergence by which a filter moves a Gaussian latent, exact and differentiable: the filter's budget.
 
 A latent z ~ q_φ = N(μ₁, Σ₁) with diagonal Σ₁ is released as z̃ = z + shift + factor·ε with ε ~ N(0, I), which makes
-z̃ ~ q_ψ = N(μ₁ + shift, Σ₁ + factor·factorᵀ). Everything depends on the whitened perturbation alone:
+z̃ ~ q_ψ = N(μ₁ + shift, Σ₁ + factor·factorᵀ). The f-divergences depend only on the whitened perturbation
 w = Σ₁^-½·shift and M = W·Wᵀ with W = Σ₁^-½·factor.
 """
 
@@ -19,24 +19,26 @@ DIVERGENCES: tuple[Divergence, ...] = get_args(Divergence)
 
 
 def divergence(kind: Divergence, shift: Tensor, variance: Tensor, factor: Tensor) -> Tensor:
-    """The divergence of q_ψ from q_φ: shift (…, d), variance (…, d) > 0, factor (…, d, r) → (…), in nats for the KLs.
+    """Return the divergence of q_ψ from q_φ for shift (…, d), variance (…, d) > 0 and factor (…, d, r): (…).
+
+    The KL divergences are in nats.
 
     - ``kl``: KL(q_ψ‖q_φ) = ½[tr M + |w|² − log det(I + M)]
     - ``reverse-kl``: KL(q_φ‖q_ψ) = ½[log det(I + M) − tr M(I + M)⁻¹ + wᵀ(I + M)⁻¹w]
     - ``chi2``: ½E_φ[(q_ψ/q_φ − 1)²] = ½[det(I − M²)^-½·exp(wᵀ(I − M)⁻¹w) − 1], and +∞ (with gradient 0) unless every
-      eigenvalue of M is below 1: noise as large as the latent's own spread is infinitely far from it (so is, here,
-      whatever exceeds e^60)
-    - ``norm``: ½E|z̃ − z|² = ½(|shift|² + |factor|²_F), which does not look at the variance
+      eigenvalue of M is below 1: noise as large as the latent's own spread is infinitely far from it. Values above
+      e^60 are treated as infinite, too.
+    - ``norm``: ½E|z̃ − z|² = ½(|shift|² + |factor|²_F), which ignores the variance
 
-    All four are 0 for no perturbation and grow with t for (t·shift, t·factor).
+    All four are 0 without a perturbation and grow with t for (t·shift, t·factor).
 
-    The three f-divergences are jointly convex: where the shift is itself random given the record (it depends on a
-    label), the mean of this value over the shifts is an upper bound on the divergence of the mixture that is released.
+    The three f-divergences are jointly convex. So if the shift is itself random given the record (because it depends on
+    a label), the mean of this value over the shifts is an upper bound on the divergence of the released mixture.
 
     The paper (§6.2.1) prints ½(e^-s − 1)² for χ² with equal covariances, s = ½|Δμ|²_{Σ⁻¹}. That is not the divergence:
-    it stays below ½ however far the means lie apart. The exact value, used here, is ½(e^2s − 1).
+    it stays below ½ however far apart the means are. The exact value, used here, is ½(e^2s − 1).
 
-    Computed in float64 (a variance of 1e-6 makes M ill-conditioned) and returned in the type of shift and factor.
+    Computed in float64 (a variance of 1e-6 makes M ill-conditioned) and returned in the dtype of shift and factor.
     """
     if kind not in DIVERGENCES:
         raise unknown("divergence", kind, DIVERGENCES)
@@ -53,7 +55,7 @@ def divergence(kind: Divergence, shift: Tensor, variance: Tensor, factor: Tensor
         value = (_square(shift) + factor.square().sum((-2, -1))) / 2
     else:
         spread = variance.sqrt()
-        noise = factor @ factor.mT  # before the records' variances come in: there are fewer factors than records
+        noise = factor @ factor.mT  # before dividing by the variances, as there are fewer factors than records
         value = _EXACT[kind](shift / spread, noise / (spread[..., :, None] * spread[..., None, :]))
     return value.expand(batch).to(dtype)
 
@@ -81,7 +83,7 @@ def _chi2(w: Tensor, M: Tensor) -> Tensor:
 
 _EXACT = {"kl": _kl, "reverse-kl": _reverse_kl, "chi2": _chi2}
 _LARGEST = 60.0
-"""Logarithm of the χ² beyond which it counts as infinite, so that its gradient is finite in float32."""
+"""Logarithm above which χ² counts as infinite, so that its gradient stays finite in float32."""
 
 
 def _eye(square: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
-"""The additive Gaussian mechanism z̃ = z + w, w ~ N(0, σ²I): its (ε, δ), exactly, and the divergence that it costs.
+"""The additive Gaussian mechanism z̃ = z + w, w ~ N(0, σ²I): its exact (ε, δ), and the divergence it costs.
 
-The sensitivity is Δ = max|z − z'|₂ over the pairs that are to be hidden. It is finite only if the latents are bounded,
-for instance clipped; a VAE's are not. The paper's L is this Δ.
+The sensitivity is Δ = max|z − z'|₂ over the pairs to be hidden, which the paper calls L. It is finite only if the
+latents are bounded, for instance by clipping; those of a VAE are not.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from sfumato.core.metrics import Values
 from sfumato.privacy.divergence import DIVERGENCES, Divergence
 
 _SLACK = 1e-9
-"""What rounding may take from δ, relative: ``gaussian_delta`` is good to better than this."""
+"""Relative margin kept below δ for rounding; ``gaussian_delta`` is more accurate than this."""
 _LARGEST = 1e100
 
 
 def theorem_6_1_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
-    """σ = Δ·√(2 log(1.25/δ))/ε, enough for (ε, δ) (Dwork and Roth, Theorem A.1), only for 0 < ε < 1 and 0 < δ < 1."""
+    """Return σ = Δ·√(2 log(1.25/δ))/ε, which suffices for (ε, δ) if 0 < ε < 1 (Dwork and Roth, Theorem A.1)."""
     _check("theorem_6_1_sigma", "epsilon", epsilon, 1.0)
     _check("theorem_6_1_sigma", "delta", delta, 1.0)
     _check("theorem_6_1_sigma", "sensitivity", sensitivity)
@@ -31,7 +31,7 @@ def theorem_6_1_sigma(epsilon: float, delta: float, sensitivity: float) -> float
 
 
 def gaussian_delta(epsilon: float, sigma: float, sensitivity: float) -> float:
-    """The smallest δ for ε ≥ 0: δ = Φ(Δ/2σ − εσ/Δ) − e^ε·Φ(−Δ/2σ − εσ/Δ) (Balle and Wang 2018, Theorem 8)."""
+    """Return the smallest δ for ε ≥ 0, Φ(Δ/2σ − εσ/Δ) − e^ε·Φ(−Δ/2σ − εσ/Δ) (Balle and Wang 2018, Theorem 8)."""
     _check("gaussian_delta", "epsilon", epsilon, zero=True)
     _check("gaussian_delta", "sigma", sigma)
     _check("gaussian_delta", "sensitivity", sensitivity)
@@ -39,7 +39,7 @@ def gaussian_delta(epsilon: float, sigma: float, sensitivity: float) -> float:
 
 
 def gaussian_epsilon(sigma: float, delta: float, sensitivity: float) -> float:
-    """The smallest ε ≥ 0 for which N(0, σ²I) gives (ε, δ), rounded up."""
+    """Return the smallest ε ≥ 0 for which N(0, σ²I) is (ε, δ)-private, rounded up."""
     _check("gaussian_epsilon", "sigma", sigma)
     _check("gaussian_epsilon", "delta", delta, 1.0)
     _check("gaussian_epsilon", "sensitivity", sensitivity)
@@ -50,7 +50,7 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float) -> float:
 
 
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
-    """The smallest σ for which N(0, σ²I) gives (ε, δ), ε ≥ 0, rounded up."""
+    """Return the smallest σ for which N(0, σ²I) is (ε, δ)-private, ε ≥ 0, rounded up."""
     _check("gaussian_sigma", "epsilon", epsilon, zero=True)
     _check("gaussian_sigma", "delta", delta, 1.0)
     _check("gaussian_sigma", "sensitivity", sensitivity)
@@ -60,9 +60,9 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
 
 
 def noise_divergence(sigma: float, variance: npt.NDArray[Any], kind: Divergence) -> Values:
-    """What the noise costs each record: the divergence of N(μ, Σ₁ + σ²I) from N(μ, Σ₁), variance (N, d) → (N,).
+    """Return the divergence of N(μ, Σ₁ + σ²I) from N(μ, Σ₁) for each record: variance (N, d) → (N,).
 
-    ``divergence`` for shift 0 and factor σI, with λ = σ²/variance: KL = ½Σ(λ − log(1 + λ)), reverse KL =
+    This is ``divergence`` for shift 0 and factor σI. With λ = σ²/variance: KL = ½Σ(λ − log(1 + λ)), reverse KL =
     ½Σ(log(1 + λ) − λ/(1 + λ)), χ² = ½[Π(1 − λ²)^-½ − 1] or +∞ if any λ ≥ 1, norm = ½dσ².
     """
     _check("noise_divergence", "sigma", sigma, _LARGEST, zero=True)
@@ -70,7 +70,7 @@ def noise_divergence(sigma: float, variance: npt.NDArray[Any], kind: Divergence)
 
 
 def sigma_for_budget(budget: float, variance: npt.NDArray[Any], kind: Divergence) -> float:
-    """The σ whose mean ``noise_divergence`` over the records (N, d) is the budget, rounded down: never above it."""
+    """Return the σ whose mean ``noise_divergence`` over the records (N, d) equals the budget, rounded down."""
     _check("sigma_for_budget", "budget", budget, zero=True)
     values = _variances("sigma_for_budget", variance, kind)
     if budget == 0:
@@ -83,27 +83,27 @@ def sigma_for_budget(budget: float, variance: npt.NDArray[Any], kind: Divergence
 def budget_needed(
     epsilon: float, delta: float, sensitivity: float, variance: npt.NDArray[Any], kind: Divergence
 ) -> float:
-    """The smallest budget (a mean over the records) under which the Gaussian mechanism can reach (ε, δ).
+    """Return the smallest budget (a mean over the records) within which the Gaussian mechanism can reach (ε, δ).
 
-    The paper's Proposition 1 (Eq. 17), with the exact divergence and the exact σ of ``gaussian_sigma``, for any ε. The
-    printed bound does not hold: the step from Eq. 15 to 16 puts Σσ²ⱼ for log det Σ₁ = Σ log σ²ⱼ, so that Eq. 16,
-    ½σ²Σ(1/σ²ⱼ − 1), is not the KL-divergence: it is 0 for unit variances and negative above, whatever the noise.
-    Infinite for χ² as soon as σ² reaches a variance: no χ² budget allows that much noise.
+    This is the paper's Proposition 1 (Eq. 17), for any ε, with the exact divergence and the exact σ of
+    ``gaussian_sigma``. The printed bound does not hold: the step from Eq. 15 to 16 replaces log det Σ₁ = Σ log σ²ⱼ by
+    Σσ²ⱼ, so Eq. 16, ½σ²Σ(1/σ²ⱼ − 1), is not the KL divergence; it is 0 for unit variances and negative above, whatever
+    the noise. For χ² the result is infinite once σ² reaches a variance: no χ² budget allows that much noise.
 
-    The budget is leave, not proof: a mechanism under it has this (ε, δ) only if it is N(0, σ²I) with that σ. A learned
-    filter that keeps the same budget may spend it on a shift, and has no ε.
+    The budget permits this (ε, δ) but does not prove it: only N(0, σ²I) with that σ has it. A learned filter with the
+    same budget may spend it on a shift, and has no ε.
     """
     values = _variances("budget_needed", variance, kind)
     return float(_cost(gaussian_sigma(epsilon, delta, sensitivity), values, kind).mean())
 
 
 def _delta(epsilon: float, ratio: float) -> float:
-    """δ for Δ/σ = ratio. As e^ε·φ(b) = φ(a), it is φ(a) times a difference of Mills ratios: exact deep in the tail."""
+    """Return δ for Δ/σ = ratio: as e^ε·φ(b) = φ(a), φ(a) times a difference of Mills ratios, exact in the tails."""
     from scipy.special import erfcx, log_ndtr
 
     middle = epsilon / ratio
     a, b = ratio / 2 - middle, -ratio / 2 - middle
-    if ratio < 4e-5:  # the two tails are almost one: the integral of Φ(−t)/φ(t) between them by the midpoint rule
+    if ratio < 4e-5:  # a and b nearly coincide: integrate Φ(−t)/φ(t) between them by the midpoint rule
         mills = math.sqrt(math.pi / 2) * erfcx(middle / math.sqrt(2))
         return float(math.exp(-a * a / 2) / math.sqrt(2 * math.pi) * ratio * (1 - middle * mills))
     if a > 0:
@@ -120,7 +120,7 @@ def _cost(sigma: float, variance: Values, kind: Divergence) -> Values:
         log = -np.log1p(-(np.where(exists[:, None], lam, 0.0) ** 2)).sum(axis=1) / 2
         return np.where(exists, np.expm1(np.minimum(log, 700.0)) / 2, np.inf)
     few = np.minimum(lam, 1e-3)
-    series = few**2 * (1 / 2 - few * (1 / 3 - few * (1 / 4 - few / 5)))  # λ − log(1 + λ), which cancels for small λ
+    series = few**2 * (1 / 2 - few * (1 / 3 - few * (1 / 4 - few / 5)))  # λ − log(1 + λ) without cancellation
     if kind == "kl":
         each = np.where(lam < 1e-3, series, lam - np.log1p(lam))
     else:
@@ -129,12 +129,12 @@ def _cost(sigma: float, variance: Values, kind: Divergence) -> Values:
 
 
 def _turn(holds: Callable[[float], bool], owner: str, parameter: str, value: float) -> tuple[float, float]:
-    """Two neighbouring floats, of which the first holds and the second does not; below them all do, above them none."""
+    """Bisect for two adjacent floats such that ``holds`` is true up to the first and false from the second on."""
     low, high = 0.0, 1.0
     while holds(high):
         low, high = high, high * 2
         if high > _LARGEST:
-            raise UsageError(f"{owner}: the answer for {parameter} = {value!r} lies above {_LARGEST:g}.")
+            raise UsageError(f"{owner}: the result for {parameter} = {value!r} lies above {_LARGEST:g}.")
     while low == 0.0 and high > 1 / _LARGEST and not holds(high / 2):
         high /= 2
     while low < (middle := (low + high) / 2) < high:

@@ -1,12 +1,12 @@
-"""Where the budget goes: every question to the private records, planned before the first is asked.
+"""The privacy budget: every query to the private records is planned before the first one is asked.
 
 All methods add Gaussian noise to sums over records, so a run is a list of Gaussian mechanisms, some on Poisson samples.
-Neighbours differ in one record that is there or not. ``dp_accounting`` composes the list by privacy loss
-distributions (PLD); Rényi divergences (RDP) and, without sampling, the closed form stand beside it.
+Neighbouring data sets differ in the presence of one record. ``dp_accounting`` composes the list by privacy loss
+distributions (PLD); Rényi divergences (RDP) and, without sampling, the closed form serve as cross-checks.
 
-Randomised response is another kind of question: it answers once per record, so how many records there are is out, and
-its neighbours differ in one record that is there or blank (a blank one's response is uniform). For the sums both
-relations are the same, a blank record adds nothing.
+Randomised response is another kind of query. It answers once per record, so the number of records is revealed, and its
+neighbouring data sets differ in one record that is present or blank (the response of a blank one is uniform). For sums
+the two relations are equivalent, because a blank record adds nothing.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from sfumato.privacy.gaussian_mechanism import gaussian_epsilon, gaussian_sigma
 
 RELATION = "add or remove one record"
 BLANKED = "one record is there or blank; how many there are is public"
-"""The relation of a plan with a randomised response."""
+"""The neighbouring relation of a plan with randomised response."""
 _STEP = 1e-4
-"""Grid of the privacy loss; its error is on the safe side and far below 1e-3."""
+"""Discretisation of the privacy loss. Its error overestimates ε, by far less than 1e-3."""
 _LARGEST = 1e7
 _ORDERS = (*range(2, 64), 80, 96, 128, 256, 512, 1024)
-"""Whole Rényi orders: the series for broken ones does not always converge."""
+"""Integer Rényi orders; for fractional orders the series does not always converge."""
 
 
 @dataclass(frozen=True)
 class Ask:
-    """A question that a method is going to ask ``count`` times.
+    """A query that a method is going to ask ``count`` times.
 
-    ``share`` is its part of the budget among all questions (of Σ 1/σ²). ``rate`` < 1 draws a Poisson sample of the
-    records each time. ``noise`` is the noise multiplier σ/sensitivity, 0 until ``calibrated``.
+    ``share`` is its part of the budget (of Σ 1/σ²) relative to the other queries. With ``rate`` < 1 each answer uses a
+    Poisson sample of the records. ``noise`` is the noise multiplier σ/sensitivity, 0 until ``calibrated``.
 
-    A ``response`` is k-ary randomised response with ``size`` = k, asked once: ``share`` is its part of ε, and ``noise``
-    the chance that a record's code is drawn at random instead.
+    A ``response`` is k-ary randomised response with ``size`` = k, asked once. Then ``share`` is its part of ε, and
+    ``noise`` the probability that a record's code is replaced by a random one.
     """
 
     part: str
@@ -51,24 +51,27 @@ class Ask:
 
     def __post_init__(self) -> None:
         if not (self.share > 0.0 and self.count >= 1 and 0.0 < self.rate <= 1.0):
-            raise RuleBroken(f"'{self.name}': share {self.share}, count {self.count} or rate {self.rate} is wrong.")
+            raise RuleBroken(
+                f"'{self.name}': share > 0, count ≥ 1 and 0 < rate ≤ 1 must hold, "
+                f"got {self.share}, {self.count} and {self.rate}."
+            )
         if self.kind == "response" and not (self.count == 1 and self.rate == 1.0 and self.size >= 2):
-            raise RuleBroken(f"'{self.name}': a response is asked once, of all records, with 2 codes or more.")
+            raise RuleBroken(f"'{self.name}': a response must be asked once, of all records, with 2 codes or more.")
 
 
 Plan = tuple[Ask, ...]
 
 
 def calibrated(asks: Sequence[Ask], epsilon: float, delta: float) -> Plan:
-    """The asks with the least noise that keeps (ε, δ) over all of them, in the proportions of their shares.
+    """Return the queries with the least noise that meets (ε, δ) over all of them, in proportion to their shares.
 
-    A response gets the noise of its share of ε as a pure guarantee; the sums get what the accountant leaves.
+    A response gets the noise for its share of ε as a pure guarantee; the sums get the rest, by the accountant.
     """
     check_target(epsilon, delta)
     total = sum(ask.share for ask in asks)
     names = [ask.name for ask in asks]
     if not asks or len(set(names)) < len(names):
-        raise RuleBroken("a plan needs asks, each with a name of its own.")
+        raise RuleBroken("a plan needs at least one query, and their names must be distinct.")
 
     def at(scale: float) -> Plan:
         return tuple(
@@ -85,7 +88,7 @@ def calibrated(asks: Sequence[Ask], epsilon: float, delta: float) -> Plan:
         return at(gaussian_sigma(epsilon, delta, 1.0))
 
     def too_little(scale: float) -> bool:
-        if rdp_epsilon(at(scale), delta) > 4.0 * epsilon + 1.0:  # far off, where PLD would take minutes
+        if rdp_epsilon(at(scale), delta) > 4.0 * epsilon + 1.0:  # far off, and PLD would take minutes there
             return True
         return pld_epsilon(at(scale), delta, step=min(1e-3, 1e-3 * epsilon)) > epsilon
 
@@ -93,7 +96,7 @@ def calibrated(asks: Sequence[Ask], epsilon: float, delta: float) -> Plan:
     while too_little(high):
         low, high = high, 2.0 * high
         if high > _LARGEST:
-            raise UsageError(f"(ε, δ) = ({epsilon:g}, {delta:g}) cannot be met by this plan: raise ε or δ.")
+            raise UsageError(f"this plan cannot meet (ε, δ) = ({epsilon:g}, {delta:g}): raise ε or δ.")
     for _ in range(18):
         middle = (low + high) / 2 if low else high / 2
         low, high = (middle, high) if too_little(middle) else (low, middle)
@@ -103,9 +106,9 @@ def calibrated(asks: Sequence[Ask], epsilon: float, delta: float) -> Plan:
 
 
 def response_noise(epsilon: float, size: int) -> float:
-    """The chance η of a random code with which k-ary randomised response is ε-DP for the code: η = k/(e^ε + k − 1).
+    """Return the probability η of a random code that makes k-ary randomised response ε-DP: η = k/(e^ε + k − 1).
 
-    A code stays with probability 1 − η + η/k and becomes any other with η/k each; their ratio is e^ε.
+    A code stays with probability 1 − η + η/k and becomes each other one with probability η/k; the ratio is e^ε.
     """
     return size / (math.expm1(epsilon) + size)
 
@@ -119,7 +122,7 @@ def check_target(epsilon: float, delta: float) -> None:
 
 
 def pld_epsilon(plan: Sequence[Ask], delta: float, *, step: float = _STEP) -> float:
-    """ε of the whole list at δ by privacy loss distributions; a coarser grid is faster and gives more, never less."""
+    """Return ε of the plan at δ by privacy loss distributions. A coarser step is faster and never gives a lower ε."""
     from dp_accounting.pld import PLDAccountant
 
     accountant = PLDAccountant(neighboring_relation=_relation(plan), value_discretization_interval=step)
@@ -128,7 +131,7 @@ def pld_epsilon(plan: Sequence[Ask], delta: float, *, step: float = _STEP) -> fl
 
 
 def rdp_epsilon(plan: Sequence[Ask], delta: float) -> float:
-    """ε of the whole list at δ by Rényi divergences (the moments accountant): an upper bound, looser than PLD."""
+    """Return ε of the plan at δ by Rényi divergences (the moments accountant), an upper bound looser than PLD."""
     from dp_accounting.rdp import RdpAccountant
 
     accountant = RdpAccountant(_ORDERS, neighboring_relation=_relation(plan))
@@ -137,7 +140,7 @@ def rdp_epsilon(plan: Sequence[Ask], delta: float) -> float:
 
 
 def closed_epsilon(plan: Sequence[Ask], delta: float) -> float | None:
-    """ε in closed form where all are sums over all records: their 1/σ² add up to that of one; None otherwise."""
+    """Return ε in closed form if all queries are sums over all records (their 1/σ² add up), else None."""
     if any(ask.rate < 1.0 or ask.kind == "response" for ask in plan):
         return None
     return gaussian_epsilon(1.0 / math.sqrt(sum(ask.count / ask.noise**2 for ask in plan)), delta, 1.0)
@@ -148,7 +151,7 @@ def _event(plan: Sequence[Ask]) -> Any:
 
     whole = [ask for ask in plan if ask.rate == 1.0 and ask.kind == "sum"]
     events = []
-    if whole:  # exact, and one distribution instead of hundreds
+    if whole:  # exact, and one distribution instead of hundreds to compose
         events.append(dp.GaussianDpEvent(1.0 / math.sqrt(sum(ask.count / ask.noise**2 for ask in whole))))
     for ask in plan:
         if ask.kind == "response":
@@ -167,31 +170,31 @@ def _relation(plan: Sequence[Ask]) -> Any:
 
 
 class Ledger:
-    """The frozen plan of a run, and what has been asked of it so far."""
+    """The fixed plan of a run, and how much of it has been asked so far."""
 
     def __init__(self, plan: Plan, epsilon: float, delta: float, asked: Sequence[int] | None = None) -> None:
         self.plan, self.epsilon, self.delta = plan, epsilon, delta
         self.asked = list(asked) if asked is not None else [0] * len(plan)
         self.bypassed: str | None = None
-        """Why the records were opened without noise, if they were: then no ε is proven."""
+        """Why the records were read without noise, if they were. Then no ε is proven."""
 
     def ask(self, name: str) -> Ask:
-        """The next question; one that the plan does not hold, or not as often, breaks the run."""
+        """Record one more query and return it. A query that is not planned, or not that often, raises."""
         for place, ask in enumerate(self.plan):
             if ask.name == name:
                 if self.asked[place] >= ask.count:
-                    raise RuleBroken(f"'{name}' is planned {ask.count} times and was asked once more.")
+                    raise RuleBroken(f"'{name}' is planned {ask.count} times but was asked once more.")
                 self.asked[place] += 1
                 return ask
-        raise RuleBroken(f"'{name}' is not in the plan: every touch of the records has to be.")
+        raise RuleBroken(f"'{name}' is not in the plan: every query to the records must be planned.")
 
     @property
     def complete(self) -> bool:
-        """Whether every planned question was asked."""
+        """Whether every planned query has been asked."""
         return all(done == ask.count for done, ask in zip(self.asked, self.plan, strict=True))
 
     def to_json(self) -> dict[str, Any]:
-        """The stored ledger ``budget.json``: target, certificate by three accountants, and each part alone."""
+        """Return the content of ``budget.json``: the target, ε by three accountants, and each query on its own."""
         return {
             "relation": BLANKED if any(ask.kind == "response" for ask in self.plan) else RELATION,
             "target": {"epsilon": self.epsilon, "delta": self.delta},

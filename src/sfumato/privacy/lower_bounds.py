@@ -1,4 +1,4 @@
-"""How private a mechanism can be at most, from how often an adversary told two neighbouring data sets apart."""
+"""Lower bounds of ε from how often an adversary told two neighbouring data sets apart."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ def epsilon_lower_bound(
     delta: float,
     confidence: float = 0.95,
 ) -> float:
-    """The ε that every (ε, δ)-guarantee of the mechanism must reach, with this confidence; 0 if nothing follows.
+    """Return a lower bound of the mechanism's ε that holds with this confidence; 0 if nothing follows.
 
     A test said "the record is there" in ``true_positives`` of ``positives`` runs with it and in ``false_positives`` of
-    ``negatives`` runs without it. (ε, δ) allows TPR ≤ e^ε·FPR + δ and TNR ≤ e^ε·FNR + δ, so
+    ``negatives`` runs without it. (ε, δ) implies TPR ≤ e^ε·FPR + δ and TNR ≤ e^ε·FNR + δ, so
 
         ε ≥ max(log((TPR − δ)/FPR), log((TNR − δ)/FNR)).
 
-    TPR is replaced by its lower and FPR by its upper Clopper–Pearson limit, each at (1 − confidence)/2; TNR = 1 − FPR
-    and FNR = 1 − TPR follow from the same two, so both hold at once. The runs must be independent, and the test must be
-    fixed before them: a threshold chosen on the same runs proves nothing.
+    TPR is replaced by its lower and FPR by its upper Clopper–Pearson limit, each at (1 − confidence)/2. TNR = 1 − FPR
+    and FNR = 1 − TPR follow from the same two limits, so both bounds hold at once. The runs must be independent and the
+    test fixed beforehand: a threshold chosen on the same runs proves nothing.
     """
     _check("true_positives", true_positives, "positives", positives)
     _check("false_positives", false_positives, "negatives", negatives)
@@ -40,17 +40,19 @@ def epsilon_lower_bound(
 
 
 def lower_share(hits: int, trials: int, risk: float) -> float:
-    """Clopper and Pearson's lower limit: the p at which ``hits`` or more of ``trials`` have probability ``risk``."""
+    """Return the lower Clopper–Pearson limit, the p for which ``hits`` or more have probability ``risk``."""
     from scipy.stats import beta
 
     return 0.0 if hits == 0 else float(beta.ppf(risk, hits, trials - hits + 1))
 
 
 def upper_share(hits: int, trials: int, risk: float) -> float:
-    """Clopper and Pearson's upper limit: the p at which ``hits`` or fewer of ``trials`` have probability ``risk``."""
+    """Return the upper Clopper–Pearson limit, the p for which ``hits`` or fewer have probability ``risk``."""
     return 1.0 - lower_share(trials - hits, trials, risk)
 
 
 def _check(part: str, count: int, whole: str, total: int) -> None:
     if total < 1 or not 0 <= count <= total:
-        raise UsageError(f"epsilon_lower_bound: {part} must lie in 0 … {whole} ≥ 1, got {count} of {total}.")
+        raise UsageError(
+            f"epsilon_lower_bound: 0 ≤ {part} ≤ {whole} and {whole} ≥ 1 must hold, got {count} and {total}."
+        )

@@ -1,4 +1,4 @@
-"""Mutual information between points and a label, in nats, from the k nearest neighbours."""
+"""Mutual information between points and a label, in nats, estimated from k nearest neighbours."""
 
 from __future__ import annotations
 
@@ -23,42 +23,45 @@ def information(
     *,
     neighbours: int = 5,
 ) -> tuple[float, Interval]:
-    """The estimate of I(points; labels), the mean of ``mutual_information``, and its 95 % interval.
+    """Estimate I(points; labels) as the mean of ``mutual_information``, with a 95 % interval.
 
-    Records share neighbours, so the standard error of the terms is too small: in simulations with a known answer
-    (300 to 1,000 records) a bootstrap of the terms held it in 68 to 95 %. Here the records (whole subjects, where
-    ``ids`` repeat) are dealt into 5 disjoint folds. The estimate's variance falls like 1/N, so the variance between
-    folds, over 5, is that of the full estimate; it is averaged over 4 deals, and the interval is Student's. It held the
-    answer in 91 to 97 %, and in 79 to 96 % where the points all but decide the label and a few confusions count.
+    Records share neighbours, so the standard error of the terms is too small: in simulations with a known answer (300
+    to 1,000 records), a bootstrap of the terms covered it in 68 to 95 % of cases. Here the records (whole subjects, if
+    ``ids`` repeat) are divided into 5 disjoint folds. The variance of the estimate falls like 1/N, so the variance
+    between folds, divided by 5, is that of the full estimate. It is averaged over 4 divisions into folds, and gives a
+    Student interval. This covered the answer in 91 to 97 % of cases, and in 79 to 96 % where the points nearly
+    determine the label and a few confusions matter.
 
-    The interval speaks of chance alone, not of the estimator's bias, which in many dimensions is larger. It is not
+    The interval reflects sampling error only, not the estimator's bias, which is larger in many dimensions. It is not
     clipped at 0.
     """
     if len(points) < _FEWEST:
-        raise DataError(f"information: {len(points)} records are too few for an interval, give at least {_FEWEST}.")
+        raise DataError(f"information: {len(points)} records are too few for an interval: give at least {_FEWEST}.")
     if ids is not None and len(ids) != len(points):
-        raise UsageError(f"information: {len(points)} records and {len(ids)} ids, give one id a record.")
+        raise UsageError(f"information: got {len(points)} records and {len(ids)} ids: give one id per record.")
     estimate = float(mutual_information(points, labels, neighbours=neighbours).mean())
     half = _half_width(np.asarray(points, dtype=np.float64), np.asarray(labels), ids, neighbours)
     return estimate, (estimate - half, estimate + half)
 
 
 def mutual_information(points: npt.NDArray[Any], labels: npt.NDArray[Any], *, neighbours: int = 5) -> Values:
-    """points (N, d), labels (N,) → one term a record (N,); their mean estimates I(points; labels) in nats.
+    """Return one term per record, (N,), whose mean estimates I(points; labels) in nats; points (N, d), labels (N,).
 
-    Gao, Kannan, Oh and Viswanath 2017, for a label: ρᵢ is the max-norm distance to record i's k-th neighbour *of the
-    same label*, k̃ᵢ and nᵢ count the records within ρᵢ of the same and of any label, Nᵢ those of the same label, and
+    The estimator is that of Gao, Kannan, Oh and Viswanath 2017, for a label: ρᵢ is the max-norm distance to record i's
+    k-th neighbour *with the same label*; k̃ᵢ and nᵢ count the records within ρᵢ that have the same label and any label;
+    Nᵢ counts all records with the same label; and
 
         termᵢ = ψ(k̃ᵢ) + log N − ψ(nᵢ) − ψ(Nᵢ).
 
-    The first two counts leave record i out, except at an atom (ρᵢ = 0, points that coincide), where it is one of the
-    atom's draws. k̃ᵢ is k unless distances are tied, and k is at most the label's number of records less one.
+    The first two counts leave out record i, except at an atom (ρᵢ = 0, coinciding points), where it counts as one of
+    the atom's draws. k̃ᵢ = k unless distances are tied, and k is at most one less than the label's number of records.
 
     The paper prints log(n + 1) where its authors' program has ψ(n). The difference does not vanish with N: for k = 5
-    and two labels the printed form is 0.16 nats too low if they are independent and 0.29 if certain. ψ is used.
+    and two labels, the printed form is 0.16 nats too low if points and label are independent, and 0.29 if the points
+    determine the label. ψ is used here.
 
-    The points are taken as they are: the caller brings the dimensions to one scale. Terms and mean may be negative.
-    The estimate is no upper bound: in many dimensions it is too low, and what it misses an attack may find.
+    The points are used as they are, so the caller has to scale the dimensions. Terms and mean may be negative. The
+    estimate is not an upper bound: in many dimensions it is too low, and an attack may find what it misses.
     """
     x, y = np.asarray(points, dtype=np.float64), np.asarray(labels)
     if neighbours < 1:
@@ -70,12 +73,12 @@ def mutual_information(points: npt.NDArray[Any], labels: npt.NDArray[Any], *, ne
     values, counts = np.unique(y, return_counts=True)
     if counts.min() < 2:
         lone = values[counts.argmin()]
-        raise DataError(f"mutual_information: label {lone} has one record, merge or drop labels with fewer than two.")
+        raise DataError(f"mutual_information: label {lone} has one record: merge or drop labels with fewer than two.")
     return _terms(x, y, neighbours)
 
 
 def _terms(x: Values, y: IntArray, neighbours: int) -> Values:
-    """The terms; 0 for a label's only record, which a fold may have."""
+    """Compute the terms; 0 if a record is the only one of its label, as may happen in a fold."""
     from scipy.spatial import cKDTree
     from scipy.special import digamma
 
@@ -95,7 +98,7 @@ def _terms(x: Values, y: IntArray, neighbours: int) -> Values:
 
 
 def _half_width(x: Values, y: IntArray, ids: npt.NDArray[Any] | None, neighbours: int) -> float:
-    """Student's half width, from the variance between disjoint folds of whole subjects."""
+    """Return the half width of the Student interval, from the variance between disjoint folds of subjects."""
     from scipy.stats import t
 
     subjects = np.arange(len(x)) if ids is None else np.unique(ids, return_inverse=True)[1]

@@ -1,6 +1,6 @@
-"""Counters for auditors: they know what they answer, and keep how much the answers tell of a record.
+"""Counters for auditors, which know the true answers and track how much the noisy ones reveal about a record.
 
-They answer as a counter does, from records of the auditor's own and with repeatable noise: they protect nobody.
+They answer like any counter, but from the auditor's own records and with repeatable noise, so they protect nobody.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ IntArray = npt.NDArray[np.int64]
 
 
 class Answered(Exception):
-    """The auditor has heard enough: what a method makes of the answers tells nothing more."""
+    """Raised when the auditor has all answers it needs: what a method makes of them reveals nothing more."""
 
 
 class Auditor(Counter):
-    """Ends the method's learning with ``Answered`` after the last planned answer, or after the first ``most``."""
+    """Stops the method with ``Answered`` after the last planned answer, or after the first ``most``."""
 
     def __init__(self, ledger: Ledger, noise: Noise, most: int | None) -> None:
         self.ledger, self._noise, self._most = ledger, noise, most
         self.answers = 0
 
     def bypass(self, reason: str) -> Records:
-        raise RuleBroken(f"this method looks at the records past the counter ({reason}): its answers do not show it.")
+        raise RuleBroken(f"this method reads the records past the counter ({reason}), which its answers do not show.")
 
     def _heard(self) -> None:
         self.answers += 1
@@ -44,16 +44,16 @@ class Auditor(Counter):
 
 
 class Twin(Auditor):
-    """Answers from one of two neighbouring worlds, D and D′ = D with one record more, and keeps the privacy loss
+    """Answers from one of two neighbouring worlds, D and D′ = D plus one record, and tracks the privacy loss
 
         L = log p(answers | D′) − log p(answers | D),
 
     which is all that any test between the two can use. An answer a = f + σ·noise adds ⟨a − (f(D) + f(D′))/2, v⟩/σ²
-    with v = f(D′) − f(D). One on a Poisson sample of rate q, where the sample of the others is the same in both worlds
-    and s their sum, adds log(1 − q + q·exp((2⟨a − s, v⟩ − ‖v‖²)/2σ²)): the adversary is granted that sample.
-    A randomised response adds log(p(code)·k), as a blank record's is uniform among k.
+    with v = f(D′) − f(D). An answer on a Poisson sample of rate q adds log(1 − q + q·exp((2⟨a − s, v⟩ − ‖v‖²)/2σ²)),
+    where s is the sum over the sampled other records: both worlds use the same sample of them, and the adversary is
+    assumed to know it. A randomised response adds log(p(code)·k), because that of a blank record is uniform over k.
 
-    f is computed in full for both worlds, so that a function that mixes records or clips too little shows.
+    f is computed in full for both worlds, which exposes a function that mixes records or clips too little.
     """
 
     def __init__(
@@ -103,21 +103,21 @@ class Twin(Auditor):
 
 
 def joined(records: Records, more: Records) -> Records:
-    """Records, then ``more`` of them."""
+    """Append ``more`` records."""
     return Records(torch.cat([records.x, more.x]), torch.cat([records.y, more.y]))
 
 
 def sampled_shift(
     common: Records, record: Records, rows: Rows, bound: float, rate: float, randomness: Randomness
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The clipped sum over a Poisson sample of ``common``, and by how much ``record`` would move it: (m,) each."""
+    """Return the clipped sum over a Poisson sample of ``common``, and how far ``record`` would move it: (m,) each."""
     sample = common.take(torch.from_numpy(randomness.uniform((len(common),)) < rate))
     without = clipped_total(sample, rows, bound, record).double()
     return without, clipped_total(joined(sample, record), rows, bound, record).double() - without
 
 
 def sampled_loss(product: DoubleArray, size: float, sigma: float, rate: float) -> DoubleArray:
-    """log(1 − q + q·exp((2⟨a − s, v⟩ − ‖v‖²)/2σ²)) of the product ⟨a − s, v⟩ for a record of ‖v‖ = ``size``."""
+    """Return log(1 − q + q·exp((2⟨a − s, v⟩ − ‖v‖²)/2σ²)) given the product ⟨a − s, v⟩ and ``size`` = ‖v‖."""
     told = (2.0 * product - size**2) / (2.0 * sigma**2)
     if rate == 1.0:
         return told
@@ -125,12 +125,12 @@ def sampled_loss(product: DoubleArray, size: float, sigma: float, rate: float) -
 
 
 def respond(codes: IntArray, ask: Ask, randomness: Randomness, *, there: bool = True) -> IntArray:
-    """Randomised response to each code; of records that are not ``there``, uniform."""
+    """Apply randomised response to each code; if the records are not ``there``, the responses are uniform."""
     chance, drawn = randomness.uniform((2, len(codes)))
     random = chance < (ask.noise if there else 1.0)
     return np.where(random, np.floor(drawn * ask.size), codes).astype(np.int64)
 
 
 def response_loss(given: IntArray, code: int, ask: Ask) -> DoubleArray:
-    """log of how much likelier each response is from ``code`` than from a blank record."""
+    """Return the log-likelihood ratio of each response: from ``code`` against from a blank record."""
     return np.asarray(np.log(ask.noise + np.where(given == code, (1.0 - ask.noise) * ask.size, 0.0)))

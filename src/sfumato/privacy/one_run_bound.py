@@ -1,4 +1,4 @@
-"""A lower bound of ε from a single run with many canaries, each there or not by the toss of a coin."""
+"""A lower bound of ε from a single run with many canaries, each included by a coin toss."""
 
 from __future__ import annotations
 
@@ -8,21 +8,26 @@ from sfumato.core.errors import UsageError
 
 
 def one_run_bound(correct: int, guesses: int, canaries: int, delta: float, confidence: float = 0.95) -> float:
-    """The ε that every (ε, δ)-guarantee must reach if ``correct`` of ``guesses`` about ``canaries`` are right.
+    """Return a lower bound of ε, given that ``correct`` of ``guesses`` about ``canaries`` were right.
 
     Steinke, Nasr and Jagielski, "Privacy Auditing with One (1) Training Run" (2023), Theorem 5.2: each canary is
-    included with probability ½ by itself, and how many are guessed at (the others are passed over) is fixed before.
-    With W ~ Binomial(guesses, e^ε/(e^ε + 1)), an (ε, δ)-private mechanism allows v right guesses or more with a
-    probability of at most
+    included independently with probability ½, and the number of guesses (the other canaries are skipped) is fixed in
+    advance. With W ~ Binomial(guesses, e^ε/(e^ε + 1)), an (ε, δ)-private mechanism allows v or more correct guesses
+    with probability at most
 
         P[W ≥ v] + 2·canaries·δ·max over i ≥ 1 of P[v > W ≥ v − i]/i.
 
-    The bound is the largest ε at which that is below 1 − confidence.
+    The bound is the largest ε at which this is below 1 − confidence; every (ε, δ) guarantee must reach it.
     """
     if not 0 <= correct <= guesses <= canaries or guesses < 1:
-        raise UsageError(f"one_run_bound: {correct} right of {guesses} guesses about {canaries} canaries cannot be.")
+        raise UsageError(
+            "one_run_bound: 0 ≤ correct ≤ guesses ≤ canaries and guesses ≥ 1 must hold, "
+            f"got {correct}, {guesses} and {canaries}."
+        )
     if not (0.0 <= delta < 1.0 and 0.0 < confidence < 1.0):
-        raise UsageError(f"one_run_bound: delta {delta!r} or confidence {confidence!r} is not a probability.")
+        raise UsageError(
+            f"one_run_bound: 0 ≤ delta < 1 and 0 < confidence < 1 must hold, got {delta!r} and {confidence!r}."
+        )
     risk = 1.0 - confidence
     if chance_of_luck(correct, guesses, canaries, 0.0, delta) >= risk:
         return 0.0
@@ -39,7 +44,7 @@ def one_run_bound(correct: int, guesses: int, canaries: int, delta: float, confi
 
 
 def chance_of_luck(correct: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
-    """The largest probability of so many right guesses under (ε, δ): the right-hand side of the theorem."""
+    """Return the largest probability of this many correct guesses under (ε, δ), the theorem's right-hand side."""
     import numpy as np
     from scipy.stats import binom
 

@@ -1,7 +1,7 @@
-"""The private records behind a counter: a method sees noisy answers and nothing else.
+"""Access to private records through a counter: a method sees noisy answers and nothing else.
 
-Clipping happens here, so the sensitivity of an answer is its ``bound`` whatever the method's function does — as long as
-the function treats every record by itself (no batch norm, no ranks, no sharing of state between rows).
+Contributions are clipped here, so the sensitivity of an answer is its ``bound`` whatever function the method passes, as
+long as that function treats every record on its own (no batch norm, no ranks, no state shared between rows).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from sfumato.privacy.discrete_gaussian import DoubleArray, ExactNoise, Noise
 from sfumato.privacy.ledger import Ask, Ledger
 
 CHUNK = 1024
-"""Records at a time: a method may make 10,000 numbers of each."""
+"""Records processed at a time; a method may turn each into 10,000 numbers."""
 
 
 @dataclass(frozen=True)
 class Records:
-    """x (n, *shape) float32 in [0, 1] and y (n,) class codes; all y are 0 where there are no labels."""
+    """x (n, *shape), float32 in [0, 1], and y (n,), class codes; without labels all y are 0."""
 
     x: torch.Tensor
     y: torch.Tensor
@@ -38,48 +38,49 @@ class Records:
         return Records(self.x[rows], self.y[rows])
 
     def chunks(self) -> Iterator[Records]:
-        """The same records, few at a time."""
+        """Iterate over the records, ``CHUNK`` at a time."""
         for start in range(0, len(self), CHUNK):
             yield self.take(slice(start, start + CHUNK))
 
 
 Rows = Callable[[Records], torch.Tensor]
-"""A function of each record by itself: n records → (n, m)."""
+"""A function of each record on its own: n records → (n, m)."""
 Groups = Callable[[Records], torch.Tensor]
-"""The group of each record by itself: n records → (n,) codes."""
+"""The group of each record, from that record alone: n records → (n,) codes."""
 Pairs = Callable[[Records], tuple[torch.Tensor, torch.Tensor]]
 
 
 class Counter(ABC):
-    """What a method may ask. Subclasses decide how a true sum becomes an answer."""
+    """The queries a method may ask. Subclasses decide how a true sum becomes an answer."""
 
     @abstractmethod
     def _answer(self, name: str, total: Callable[[Records], DoubleArray], sensitivity: float) -> DoubleArray:
-        """The answer to a planned question about all records."""
+        """Answer a planned query about all records."""
 
     @abstractmethod
     def sampled(self, name: str, rows: Rows, bound: float) -> torch.Tensor:
-        """Σ clip(row, bound) over a Poisson sample of the records, with noise: (m,). DP-SGD's step."""
+        """Return Σ clip(row, bound) over a Poisson sample of the records, with noise: (m,). The step of DP-SGD."""
 
     @abstractmethod
     def bypass(self, reason: str) -> Records:
-        """The records themselves, for a method as published without a proof; the ledger keeps the reason."""
+        """Return the records themselves, for a method published without a proof; the ledger keeps the reason."""
 
     def claim(self, name: str) -> float:
-        """The noise multiplier of a planned question that a method answers itself, after ``bypass``."""
-        raise RuleBroken(f"'{name}': this counter gives no claims.")
+        """Return the noise multiplier of a planned query that a method answers itself, after ``bypass``."""
+        raise RuleBroken(f"'{name}': this counter does not support claims.")
 
     def responses(self, name: str) -> torch.Tensor:
-        """Each record's class code through randomised response: (n,), in the records' order.
+        """Return each record's class code after randomised response: (n,), in the order of the records.
 
-        The response of record i depends on yᵢ alone. That there are n records is out.
+        The response of record i depends on yᵢ alone. The number of records n is revealed.
         """
-        raise RuleBroken(f"'{name}': this counter gives no responses.")
+        raise RuleBroken(f"'{name}': this counter does not support randomised response.")
 
     def sums(self, name: str, rows: Rows, bound: float, *, groups: Groups | None = None, size: int = 1) -> DoubleArray:
-        """Σ clip(row, bound) over the records of each of ``size`` groups, with noise: (size, m).
+        """Return Σ clip(row, bound) over the records of each of ``size`` groups, with noise: (size, m).
 
-        A record is in one group and moves its sum by at most ``bound``: the sensitivity, in L2 over all groups.
+        A record is in one group and moves that group's sum by at most ``bound``, so ``bound`` is the L2 sensitivity
+        over all groups.
         """
 
         def total(records: Records) -> DoubleArray:
@@ -95,10 +96,10 @@ class Counter(ABC):
     def moments(
         self, name: str, rows: Rows, bound: float, *, groups: Groups | None = None, size: int = 1
     ) -> DoubleArray:
-        """Σ r rᵀ with r = clip(row, bound) over each group, with noise: (size, k, k), symmetric.
+        """Return Σ r rᵀ with r = clip(row, bound) over each group, with noise: (size, k, k), symmetric.
 
-        ‖r rᵀ‖ = ‖r‖² ≤ bound². The symmetric matrix travels as its diagonal and √2 times its upper triangle, which
-        keeps that norm and halves the noise's variance off the diagonal.
+        The sensitivity is ‖r rᵀ‖ = ‖r‖² ≤ bound². Noise is added to the diagonal and √2 times the upper triangle, which
+        has the same norm and halves the variance of the noise off the diagonal.
         """
 
         def total(records: Records) -> DoubleArray:
@@ -116,13 +117,13 @@ class Counter(ABC):
         return _unpacked(self._answer(name, total, bound**2))
 
     def products(self, name: str, pairs: Pairs, bound: float) -> DoubleArray:
-        """Σ clip(a bᵀ, bound) over the records, with noise: (|a|, |b|); the gradient of a linear layer."""
+        """Return Σ clip(a bᵀ, bound) over the records, with noise: (|a|, |b|). The gradient of a linear layer."""
 
         def total(records: Records) -> DoubleArray:
             found: torch.Tensor | None = None
             for chunk in records.chunks():
                 left, right = pairs(chunk)  # (n, a), (n, b)
-                norms = left.norm(dim=1) * right.norm(dim=1)  # of a bᵀ, without making it
+                norms = left.norm(dim=1) * right.norm(dim=1)  # of a bᵀ, without forming it
                 finite = torch.isfinite(norms)
                 if not finite.all():
                     left, right, norms = left[finite], right[finite], norms[finite]
@@ -139,7 +140,7 @@ class Counter(ABC):
 
 
 class QueryCounter(Counter):
-    """The records of one private run, with its ledger. Answers are kept: a run goes on without asking twice."""
+    """The records and the ledger of one private run. Answers are stored, so a resumed run does not ask twice."""
 
     def __init__(
         self, records: Records, ledger: Ledger, *, noise: Noise | None = None, kept: Path | None = None
@@ -152,17 +153,17 @@ class QueryCounter(Counter):
     def _answer(self, name: str, total: Callable[[Records], DoubleArray], sensitivity: float) -> DoubleArray:
         ask = self._ask(name, "sum")
         if ask.rate < 1.0:
-            raise RuleBroken(f"'{name}' is planned on samples and was asked of all records.")
+            raise RuleBroken(f"'{name}' is planned on samples but was asked of all records.")
         return self._once(name, lambda: self._noise.add(total(self._records), sensitivity, ask.noise))
 
     def _ask(self, name: str, kind: str) -> Ask:
         ask = self.ledger.ask(name)
         if ask.kind != kind:
-            raise RuleBroken(f"'{name}' is planned as a {ask.kind} and was asked as a {kind}.")
+            raise RuleBroken(f"'{name}' is planned as a {ask.kind} but was asked as a {kind}.")
         return ask
 
     def _once(self, name: str, make: Callable[[], DoubleArray]) -> DoubleArray:
-        """The answer that the run has kept, or a new one."""
+        """Return the stored answer if the run has one, else make and store it."""
         file = None if self._kept is None else self._kept / f"{self._number:04d}.safetensors"
         self._number += 1
         if file is not None and file.exists():
@@ -170,7 +171,7 @@ class QueryCounter(Counter):
         answer = make()
         if file is None:
             return answer
-        # before anybody sees it: an answer that was not kept was not given, nor one that another process overtook
+        # Store the answer before anyone sees it. If another process stored one first, that one counts.
         kept = write_tensors_once(file, {name: torch.from_numpy(answer)})
         return answer if kept else _kept_answer(file, name)
 
@@ -196,26 +197,26 @@ class QueryCounter(Counter):
 
     def claim(self, name: str) -> float:
         if self.ledger.bypassed is None:
-            raise RuleBroken(f"'{name}' was claimed, not asked: only a method that bypassed the counter does that.")
+            raise RuleBroken(f"'{name}' was claimed, not asked: only a method that bypassed the counter may do that.")
         return self._ask(name, "sum").noise
 
 
 def clipped_total(sample: Records, rows: Rows, bound: float, everyone: Records) -> torch.Tensor:
-    """Σ clip(row, bound) over a sample that may be empty: (m,)."""
+    """Return Σ clip(row, bound) over a sample that may be empty: (m,)."""
     if len(sample) == 0:
-        return torch.zeros_like(rows(everyone.take(slice(0, 1)))[0])  # its shape only
+        return torch.zeros_like(rows(everyone.take(slice(0, 1)))[0])  # only its shape matters
     return clipped_sum(rows(sample), bound)
 
 
 def clipped(values: torch.Tensor, bound: float) -> torch.Tensor:
-    """Each row scaled down to an L2 norm of at most ``bound``: (n, m). A row that is not finite counts as zero."""
+    """Scale each row down to an L2 norm of at most ``bound``: (n, m). Rows that are not finite become zero."""
     values = torch.where(torch.isfinite(values).all(dim=1, keepdim=True), values, torch.zeros_like(values))
     norms: torch.Tensor = values.norm(dim=1, keepdim=True)
     return values * (bound / norms.clamp(min=bound))
 
 
 def clipped_sum(values: torch.Tensor, bound: float) -> torch.Tensor:
-    """``clipped(values, bound)`` summed over the rows, (n, m) → (m,), in one pass instead of five."""
+    """Sum ``clipped(values, bound)`` over the rows, (n, m) → (m,), in one pass instead of five."""
     norms: torch.Tensor = values.norm(dim=1)
     if not bool(torch.isfinite(norms).all()):
         return clipped(values, bound).sum(dim=0)
@@ -230,18 +231,18 @@ def _codes(groups: Groups | None, chunk: Records, size: int) -> torch.Tensor:
 
 def _something(found: torch.Tensor | None, name: str) -> torch.Tensor:
     if found is None:
-        raise DataError(f"there are no records to answer '{name}' from.")
+        raise DataError(f"'{name}' cannot be answered: there are no records.")
     return found
 
 
 def _packed(matrices: DoubleArray) -> DoubleArray:
-    """(g, k, k) symmetric → (g, k(k+1)/2), the same norm."""
+    """Pack symmetric matrices: (g, k, k) → (g, k(k+1)/2), with the same norm."""
     across, down = np.triu_indices(matrices.shape[1])
     return np.asarray(matrices[:, across, down] * np.where(across == down, 1.0, np.sqrt(2.0)))
 
 
 def _unpacked(rows: DoubleArray) -> DoubleArray:
-    """The inverse of ``_packed``."""
+    """Invert ``_packed``."""
     width = int((np.sqrt(8 * rows.shape[1] + 1) - 1) / 2)
     across, down = np.triu_indices(width)
     matrices = np.zeros((len(rows), width, width))
@@ -253,5 +254,5 @@ def _unpacked(rows: DoubleArray) -> DoubleArray:
 def _kept_answer(file: Path, name: str) -> npt.NDArray[np.float64]:
     kept = read_tensors(file)
     if list(kept) != [name]:
-        raise DataError(f"{file} answers {list(kept)}, not '{name}': the run was begun by another version; fit anew.")
+        raise DataError(f"{file} answers {list(kept)}, not '{name}': another version began this run; fit a new one.")
     return np.asarray(kept[name].numpy())

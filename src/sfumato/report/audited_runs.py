@@ -12,19 +12,12 @@ import numpy.typing as npt
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.schema import Schema
 from sfumato.core.score import Score
+from sfumato.core.threats import ATTRIBUTE, CLAIM, LIST, MEMBERSHIP, RECONSTRUCTION, rank
+from sfumato.core.traits import Traits
 
 Floats = npt.NDArray[np.float32]
 
-# What hides nothing on purpose: the raw record, and the raw latent that every filter starts from.
-UNDEFENDED = ("none", "vae")
 SHOWN_THREATS = 4  # at a glance
-MEMBERSHIP, CLAIM = "membership", "differential-privacy"
-# The order of importance of threats; the first that was measured is the page's main one.
-_THREATS = (
-    "reconstruction", "list-reconstruction", "attribute", "reidentification", "row", "result", "key", "mask",
-    MEMBERSHIP, CLAIM,
-)  # fmt: skip
-_LIST = "list-reconstruction"
 
 
 @dataclass(frozen=True)
@@ -121,6 +114,7 @@ class Run:
 
     name: str
     mechanism: str
+    traits: Traits
     data: str
     config: Mapping[str, Any]
     config_text: str
@@ -129,6 +123,7 @@ class Run:
     utility: tuple[Score, ...]
     attacks: tuple[Score, ...]
     worst: Mapping[str, Score]
+    titles: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     confusion: Mapping[str, Confusion] = field(default_factory=dict)
     information: tuple[Score, ...] = ()
     wrong_key: WrongKey | None = None
@@ -145,25 +140,26 @@ class Run:
 
     @property
     def defended(self) -> bool:
-        return self.mechanism not in UNDEFENDED
+        return not self.traits.unprotected
 
     @property
     def rotated(self) -> bool:
-        """Whether messages are turned by a secret key, so that only its owner can read the answer."""
-        return self.mechanism == "phase"
+        """Whether several records share a message under a secret key, so that only its owner can read the answer."""
+        return self.traits.rows_per_message > 1
 
     @property
     def synthetic(self) -> bool:
         """Whether the release holds synthetic records, which belong to no victim."""
-        return self.mechanism == "synth"
+        return self.traits.synthetic
 
     @property
     def d(self) -> int:
-        """How many records share a message: 1 where none do, or where it is not known."""
-        if self.wrong_key is not None:
-            return self.wrong_key.d
-        told = self.config.get("params", {}).get("d") if self.rotated else None
-        return told if isinstance(told, int) and told > 0 else 1
+        """How many records share a message."""
+        return self.traits.rows_per_message
+
+    def called(self, attack: str) -> tuple[str, str]:
+        """What a report calls an attack, and what it does."""
+        return self.titles.get(attack, (attack, ""))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -199,14 +195,14 @@ class Run:
 
     def leak(self, label: str) -> Score | None:
         """The accuracy of the best attack on a private label, or its advantage where no accuracy was stored."""
-        of_label = [s for s in self.attacks if (s.threat, s.target) == ("attribute", label)]
+        of_label = [s for s in self.attacks if (s.threat, s.target) == (ATTRIBUTE, label)]
         accuracies = [s for s in of_label if s.metric == "accuracy"]
         return max(accuracies, key=lambda s: s.value, default=self.worst.get(f"attribute:{label}"))
 
     def judged(self, key: str) -> Score:
         """The score that a run is judged by: of a single guess and a list of guesses, what is worse for the owner."""
-        score, listed = self.worst[key], self.worst.get(_LIST)
-        if key != "reconstruction" or listed is None or listed.metric != score.metric:
+        score, listed = self.worst[key], self.worst.get(LIST)
+        if key != RECONSTRUCTION or listed is None or listed.metric != score.metric:
             return score
         return min(score, listed, key=owner_gain)
 
@@ -219,7 +215,7 @@ class Run:
         """The attack whose reconstructions are shown: the worst one, if its pictures were kept."""
         if self.gallery is None or not self.gallery.recon:
             return None
-        worst = self.worst.get("reconstruction")
+        worst = self.worst.get(RECONSTRUCTION)
         if worst is not None and worst.attack in self.gallery.recon:
             return worst.attack
         return next(iter(self.gallery.recon))
@@ -242,7 +238,7 @@ class Group:
     def threats(self) -> tuple[str, ...]:
         """Keys of ``worst`` over all runs, the main threat first."""
         keys = dict.fromkeys(key for run in self.runs for key in run.worst)
-        return tuple(sorted(keys, key=_threat_rank))
+        return tuple(sorted(keys, key=rank))
 
     @property
     def glanced(self) -> tuple[str, ...]:
@@ -258,9 +254,15 @@ class Group:
     def of(self, method: str) -> tuple[Run, ...]:
         return tuple(run for run in self.runs if run.mechanism == method)
 
-    def undefended(self, name: str) -> Run | None:
-        """The run of the raw latent ("vae") or of the raw record ("none")."""
-        return next(iter(self.of(name)), None)
+    @property
+    def controls(self) -> tuple[Run, ...]:
+        """What hides nothing on purpose: first the raw latent that others protect, then the raw record."""
+        order = ("latent", "record")
+        return tuple(sorted((r for r in self.runs if not r.defended), key=lambda r: order.index(r.traits.unprotected)))
+
+    def raw_latent(self) -> Run | None:
+        """The run whose release is the latent that others protect."""
+        return next((run for run in self.controls if run.traits.unprotected == "latent"), None)
 
     def representative(self, method: str) -> Run:
         """The run with the best accuracy within a method (the first of equals)."""
@@ -295,15 +297,10 @@ def most_private(runs: Iterable[Run], key: str) -> Run | None:
 
 def in_order(threats: Iterable[str]) -> list[str]:
     """Keys of ``worst`` by name; a list of guesses stands beside the single guess."""
-    return sorted(threats, key=lambda key: key.replace(_LIST, "reconstruction-list"))
+    return sorted(threats, key=lambda key: key.replace(LIST, f"{RECONSTRUCTION}-list"))
 
 
 def _best(scores: Iterable[Score]) -> Score | None:
     """The highest primary score; the highest of all where none is primary."""
     every = list(scores)
     return max([s for s in every if s.primary] or every, key=lambda s: s.value, default=None)
-
-
-def _threat_rank(key: str) -> tuple[int, str]:
-    threat = key.partition(":")[0]
-    return (_THREATS.index(threat) if threat in _THREATS else len(_THREATS), key)

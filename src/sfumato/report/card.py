@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from sfumato.core.threats import title
 from sfumato.report.audited_runs import Run, in_order
 from sfumato.report.page import again
 from sfumato.report.verdict import threat_paragraphs, trust_warnings
@@ -17,7 +18,6 @@ from sfumato.report.wording import (
     metric_name,
     number,
     reference,
-    threat_name,
 )
 
 
@@ -47,7 +47,7 @@ def card(run: Run) -> str:
         "|---|---|---|---:|---:|---:|---:|---:|",
     ]
     served = [("Utility", use), *((f"Utility ({label})", run.reads(label)) for label in run.labels[1:])]
-    for name, score in [*served, *((threat_name(k), run.worst[k]) for k in in_order(run.worst))]:
+    for name, score in [*served, *((title(k), run.worst[k]) for k in in_order(run.worst))]:
         if score is not None:
             useful = score.threat == "utility"
             metric = score.metric if useful else f"{metric_name(score.metric, score.threat)} ({direction(score)})"

@@ -16,6 +16,8 @@ from sfumato.core.guarantee import Guarantee
 from sfumato.core.run_folder import read_json
 from sfumato.core.schema import Schema
 from sfumato.core.score import Score
+from sfumato.core.threats import Threat, register
+from sfumato.core.traits import Traits
 from sfumato.report.audited_runs import (
     Asked,
     Budget,
@@ -35,15 +37,7 @@ MAX_POINTS = 600
 MAX_RECORDS = 8
 MAX_GALLERY_BYTES = 256 * 2**20
 
-# The order in which methods are listed: the undefended one, the baselines, then the mechanisms.
-_ORDER = (
-    "none", "vae", "noisy", "gaussian", "dnn", "dnn-resized", "split", "split-extra", "split-noisy", "vfae", "lmifr",
-    "fedavg", "dp-fedavg", "filter-linear",
-)  # fmt: skip
-
-
-_VARIANTS = {"ars": "variant", "latent-noise": "way"}
-"""Parameters that make another method of a mechanism."""
+_ROLES = ("control", "baseline", "mechanism")
 
 
 def collect(folders: Sequence[Path]) -> tuple[Group, ...]:
@@ -76,11 +70,17 @@ def read_run(path: Path, name: str | None = None) -> Run:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{config_file} is not valid TOML ({error}).") from None
     scores = read_json(path / "scores.json")
+    if "traits" not in scores:
+        raise DataError(f"{path} was audited by an older sfumato: run `sfumato audit {path} --again` first.")
     try:
+        for value in scores["threats"].values():  # those of plugins need not be installed here
+            register(Threat.from_json(value))
+        traits = Traits.from_json(scores["traits"])
         schema = Schema.from_json(read_json(path / "schema.json"))
         return Run(
             name=name or path.resolve().name,
-            mechanism=_method(str(scores["mechanism"]), config),
+            mechanism=_method(str(scores["mechanism"]), traits),
+            traits=traits,
             data=_data_name(scores["data"]),
             config=config,
             config_text=config_text,
@@ -89,6 +89,7 @@ def read_run(path: Path, name: str | None = None) -> Run:
             utility=tuple(_score(s) for s in scores["utility"]),
             attacks=tuple(_score(s) for s in scores["attacks"]),
             worst={str(key): _score(s) for key, s in scores["worst"].items()},
+            titles={str(name): (str(title), str(how)) for name, (title, how) in scores["titles"].items()},
             confusion={str(label): _confusion(value) for label, value in scores.get("confusion", {}).items()},
             information=tuple(_score(s) for s in scores.get("information", [])),
             wrong_key=_wrong_key(scores.get("wrong_key")),
@@ -103,11 +104,9 @@ def read_run(path: Path, name: str | None = None) -> Run:
         raise DataError(f"the files in {path} do not have the expected form ({detail}): audit it again.") from None
 
 
-def _method(mechanism: str, config: Mapping[str, Any]) -> str:
+def _method(mechanism: str, traits: Traits) -> str:
     """The mechanism, with its variant where variants are methods of their own."""
-    parameter = _VARIANTS.get(mechanism)
-    variant = config.get("params", {}).get(parameter) if parameter else None
-    return mechanism if variant is None else f"{mechanism} ({variant})"
+    return f"{mechanism} ({traits.variant})" if traits.variant else mechanism
 
 
 def _expand(folder: Path) -> list[tuple[Path, str]]:
@@ -151,9 +150,10 @@ def _grouped(runs: Sequence[Run]) -> tuple[Group, ...]:
 
 
 def _with_settings(runs: Sequence[Run]) -> tuple[Run, ...]:
-    """Runs in listing order; within a mechanism, by what varies, which becomes their setting."""
+    """Controls first, then baselines, then mechanisms; within a mechanism, by what varies, which becomes their setting."""
     ordered: list[Run] = []
-    for method in sorted({run.mechanism for run in runs}, key=_method_rank):
+    roles = {run.mechanism: (_ROLES.index(run.traits.role), run.traits.unprotected != "record") for run in runs}
+    for method in sorted(roles, key=lambda name: roles[name]):  # else as they were given
         members = [run for run in runs if run.mechanism == method]
         varying = _varying(members)
         settings = [_setting(run, varying) for run in members]
@@ -171,7 +171,7 @@ def _sorted_by(runs: Sequence[Run], names: Sequence[str]) -> list[Run]:
 
 def _told(run: Run) -> dict[str, Any]:
     """What may tell a run from others of its mechanism."""
-    return {**run.params, "private": ", ".join(run.private) or "none", "seed": run.seed}
+    return {**run.params, "private": ", ".join(run.private) or "no label", "seed": run.seed}
 
 
 def _varying(runs: Sequence[Run]) -> list[str]:
@@ -191,10 +191,6 @@ def _plain(value: Any) -> str:
 def _sortable(value: Any) -> tuple[int, float, str]:
     number = isinstance(value, (int, float))
     return (0, float(value), "") if number else (1, 0.0, str(value))
-
-
-def _method_rank(name: str) -> tuple[int, str]:
-    return (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
 
 
 def _data_name(value: Any) -> str:

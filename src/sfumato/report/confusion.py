@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sfumato.report.audited_runs import UNDEFENDED, Confusion, Group, Run, most_private
+from sfumato.report.audited_runs import Confusion, Group, Run, most_private
 from sfumato.report.plot_style import Board, Figure, Panel, Sheet, layout, safe
 from sfumato.report.wording import measured, metric_name
 
@@ -18,12 +18,11 @@ def confusions(group: Group) -> Board | None:
     sheets = []
     for label in dict.fromkeys(label for run in group.runs for label in run.confusion):
         kept = [run for run in group.runs if label in run.confusion]
-        before = next((run for name in reversed(UNDEFENDED) for run in kept if run.mechanism == name), None)
+        before = next((run for run in group.controls if label in run.confusion), None)
         after = [
             run
-            for method in group.methods
-            if method not in UNDEFENDED
-            and (run := most_private([r for r in kept if r.mechanism == method], f"attribute:{label}")) is not None
+            for method in dict.fromkeys(run.mechanism for run in kept if run.defended)
+            if (run := most_private([r for r in kept if r.mechanism == method], f"attribute:{label}")) is not None
         ]
         panels = [_panel(run, label) for run in ([] if before is None else [before]) + after]
         if panels:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sfumato.core.score import Score
-from sfumato.report.audited_runs import CLAIM, MEMBERSHIP, Group, Run
+from sfumato.core.threats import CLAIM, MEMBERSHIP
+from sfumato.report.audited_runs import Group, Run
 from sfumato.report.plot_style import (
     INK,
     Board,
@@ -183,11 +184,10 @@ class _Chart:
         self.values = sorted({value for line in self.scores for value in line})
         self.baselines = tuple(score.baseline for score in every if score.baseline is not None)
         self.raw: dict[str, float] = {}
-        for name, told in (("vae", "raw latent"), ("none", "no defence")):
-            run = group.undefended(name)
-            score = subject.score(run) if run is not None else None
+        for run in group.controls:
+            score = subject.score(run)
             if score is not None and score.metric == self.metric and not self.raw:
-                self.raw[told] = score.value
+                self.raw["raw latent" if run.traits.unprotected == "latent" else "no defence"] = score.value
         self.ends = [end for score in every for end in (score.value, *score.ci)]
 
     def span(self) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sfumato.report.audited_runs import UNDEFENDED, Features, Group, Run, most_private
+from sfumato.report.audited_runs import Features, Group, Run, most_private
 from sfumato.report.plot_style import CLASS_COLOURS, SYMBOLS, Board, Figure, Panel, Sheet, layout, safe
 from sfumato.report.series import spread
 from sfumato.report.wording import measured, metric_name
@@ -15,7 +15,7 @@ _VIEWS = {"umap": "in a plane by UMAP", "pca": "in their first two principal com
 def planes(group: Group) -> Board | None:
     """What was not defended beside a few runs; None where there is neither a raw latent to compare nor a UMAP."""
     shown = _shown(group)
-    before = len(shown) > 1 and shown[0][0].mechanism == "vae"
+    before = len(shown) > 1 and shown[0][0].traits.unprotected == "latent"
     if not before and not any(features.method == "umap" for _, features in shown):
         return None
     labels = [label for label in shown[0][1].colours if all(label in features.colours for _, features in shown)]
@@ -38,7 +38,7 @@ def planes(group: Group) -> Board | None:
 def _shown(group: Group) -> list[tuple[Run, Features]]:
     """The raw latent (or record), and of each method its most private run; two runs of it where it is the only one."""
     kept = [run for run in group.runs if run.features is not None]
-    shown = [run for name in reversed(UNDEFENDED) for run in kept if run.mechanism == name][:1]
+    shown = [run for run in group.controls if run.features is not None][:1]
     defended = dict.fromkeys(run.mechanism for run in kept if run.defended)
     most = min(2, max(1, _PANELS // max(1, len(defended))))
     for method in defended:
@@ -61,7 +61,7 @@ def _sheet(label: str, shown: list[tuple[Run, Features]], *, private: bool) -> S
 def _note(run: Run, label: str, *, private: bool) -> str:
     """What is read from the release, not only from this view of it."""
     score = run.leak(label) if private else run.reads(label)
-    facts = ["raw latent"] if run.mechanism == "vae" else []
+    facts = ["raw latent"] if run.traits.unprotected == "latent" else []
     if score is not None:
         facts.append(f"{'best attack' if private else 'others'}: {metric_name(score.metric)} {measured(score)}")
     return ", ".join(facts)

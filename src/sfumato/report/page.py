@@ -13,7 +13,8 @@ from string import Template
 from typing import Any
 
 import sfumato
-from sfumato.report.audited_runs import CLAIM, UNDEFENDED, Group, Run, in_order
+from sfumato.core.threats import CLAIM, RECONSTRUCTION, threat, title
+from sfumato.report.audited_runs import Group, Run, in_order
 from sfumato.report.confusion import confusions
 from sfumato.report.curves import information, tradeoff
 from sfumato.report.feature_planes import planes
@@ -29,11 +30,9 @@ from sfumato.report.tradeoff import front, space, space_layout
 from sfumato.report.verdict import Verdict, verdict
 from sfumato.report.wording import (
     count,
-    explanation,
     listed,
     measured,
     metric_name,
-    threat_name,
 )
 
 Json = dict[str, Any]
@@ -97,7 +96,7 @@ class _Builder:
 
     def group(self, index: int, group: Group) -> str:
         """The sections about one data set."""
-        looks = styles(group.methods)
+        looks = styles(group.methods, list(dict.fromkeys(run.mechanism for run in group.controls)))
         alone = len(self.groups) == 1
         head = "" if alone else f'<h2 class="data" id="data-{index}">{escape(group.data)}</h2>'
         plane = planes(group)
@@ -130,7 +129,7 @@ class _Builder:
 
     def _front(self, group: Group, looks: dict[str, Style]) -> str:
         figures: list[Json] = [
-            {"name": threat_name(key), "figure": figure}
+            {"name": title(key), "figure": figure}
             for key in group.threats
             if key != CLAIM and (figure := front(group, key, looks, self.ids)) is not None
         ]
@@ -175,7 +174,7 @@ class _Builder:
     def _start(self, group: Group) -> int:
         """The run whose pictures are shown first: the last defended method's representative."""
         main = [run.mechanism for run in group.runs if not group.threats or group.threats[0] in run.worst]
-        defended = [method for method in group.methods if method not in UNDEFENDED] or list(group.methods)
+        defended = list(dict.fromkeys(run.mechanism for run in group.runs if run.defended)) or list(group.methods)
         defended = [method for method in defended if method in main] or defended  # one that is in the first chart
         return self.ids[group.representative(defended[-1]).name]
 
@@ -240,8 +239,8 @@ class _Builder:
         for key in in_order(run.worst):
             score = run.worst[key]
             metric = metric_name(score.metric, score.threat)
-            facts.append([threat_name(key), f"{metric} {measured(score)}, {score.attack}"])
-        missing = run.picture_attack is None and "reconstruction" in run.worst
+            facts.append([title(key), f"{metric} {measured(score)}, {score.attack}"])
+        missing = run.picture_attack is None and RECONSTRUCTION in run.worst
         few = {"most": _FEW} if run.gallery is not None and run.gallery.lists else {}
         return few | {
             "title": run.title,
@@ -282,7 +281,7 @@ def _titled(group: Group, body: str, *, alone: bool) -> str:
 
 def _explanations(groups: Sequence[Group]) -> str:
     threats = dict.fromkeys(score.threat for group in groups for run in group.runs for score in run.scores)
-    items = "".join(f"<dt>{escape(threat_name(t))}</dt><dd>{escape(explanation(t))}</dd>" for t in threats)
+    items = "".join(f"<dt>{escape(title(t))}</dt><dd>{escape(threat(t).explanation)}</dd>" for t in threats)
     return f'<dl class="threats">{items}</dl>'
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.report.audited_runs import UNDEFENDED, Floats, Group, Run
+from sfumato.report.audited_runs import Floats, Group, Run
 from sfumato.report.html_pieces import prose, section
 from sfumato.report.pictures import payload_pictures, record_pictures
 from sfumato.report.series import spread
@@ -84,7 +84,7 @@ def before_and_after(group: Group, album: Album) -> str:
     same = [run for run in decoded if album.key(run, "original") == first]
     rows = [wall_row("original", "", album.pictures[first], "original record")]
     methods = dict.fromkeys(run.mechanism for run in same)
-    most = max(1, _DECODED // max(1, len([name for name in methods if name not in UNDEFENDED])))
+    most = max(1, _DECODED // max(1, len({run.mechanism for run in same if run.defended})))
     for method in methods:
         for run in spread([run for run in same if run.mechanism == method], most):
             pictures = album.pictures[album.key(run, "decoded", "released")]
@@ -132,7 +132,7 @@ def _readings(run: Run) -> str:
     """What is read from a release: the private labels by the best attack, and the first utility label."""
     scores = [(label, run.leak(label)) for label in run.private]
     scores += [(label, run.reads(label)) for label in run.labels[:1]]
-    facts = ["raw latent"] if run.mechanism == "vae" else []
+    facts = ["raw latent"] if run.traits.unprotected == "latent" else []
     facts += [f"{label} {number(s.value, s.metric)}" for label, s in scores if s is not None]
     return " · ".join(facts)
 

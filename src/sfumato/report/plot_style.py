@@ -9,9 +9,9 @@ import html
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import Any
 
-from sfumato.report.audited_runs import UNDEFENDED
 from sfumato.report.wording import reference
 
 Figure = dict[str, Any]
@@ -59,14 +59,13 @@ class Reference:
         return low if self.ends[0] == self.ends[1] else f"{low} to {high}"
 
 
-def styles(methods: Sequence[str]) -> dict[str, Style]:
-    """A style for each method: no two share both symbol and dash."""
+def styles(methods: Sequence[str], controls: Sequence[str] = ()) -> dict[str, Style]:
+    """A style for each method: no two share both symbol and dash; what hides nothing is drawn in ink."""
     drawn = {
         name: Style(symbol, "solid", INK)
-        for name, symbol in zip(UNDEFENDED, ("x-thin", "cross-thin"), strict=True)
-        if name in methods
+        for name, symbol in zip(controls, cycle(("cross-thin", "x-thin")), strict=False)
     }
-    for i, name in enumerate(name for name in methods if name not in UNDEFENDED):
+    for i, name in enumerate(name for name in methods if name not in controls):
         drawn[name] = Style(SYMBOLS[i % 10], _DASHES[i % 6], _COLOURS[i % 10])
     return drawn
 

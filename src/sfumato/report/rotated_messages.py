@@ -8,6 +8,7 @@ from html import escape
 import numpy as np
 
 from sfumato.core.score import Score
+from sfumato.core.threats import LIST, RECONSTRUCTION
 from sfumato.report.audited_runs import Floats, Gallery, Run
 from sfumato.report.html_pieces import part
 from sfumato.report.picture_rows import wall_row
@@ -19,19 +20,6 @@ from sfumato.report.wording import KINDS, count, listed, measured, metric_name, 
 _RUNS = 3  # with pictures
 _RECORDS, _CHANNELS = 4, 3  # of a message
 _MANY = 4  # rows of a message, from which on less is drawn of each
-STRATEGIES = {
-    "inverse-residual": ("dec(x)", "a decoder reads the message as it is"),
-    "inverse-mirror": ("dec(x), mirrored network", "a decoder reads the message as it is"),
-    "inverse-critic": ("critic picks the rotation, then decode", "the direction that looks most like a feature"),
-    "inverse-frame": ("rotation invariants", "a decoder reads what no rotation changes"),
-    "inverse-average": ("average of n releases", "changing decoys average out"),
-    "inverse-intersect": ("intersection of n releases", "what several messages of one record have in common"),
-}
-_ROWS = {
-    "rows-key": "Right row, by the key it implies",
-    "rows-decode": "Right row, by decoding",
-    "rows-critic": "Right row, by a critic",
-}
 
 
 def messages(runs: Sequence[Run]) -> str:
@@ -65,8 +53,7 @@ def rebuilt(runs: Sequence[Run]) -> str:
 def key_table(runs: Sequence[Run]) -> str:
     """One row a run: what is promised, the error of the angle, and how often each attack names the right row."""
     attacks = list(dict.fromkeys(score.attack for run in runs for score in run.attacks if score.threat == "row"))
-    attacks.sort(key=lambda attack: (list(_ROWS).index(attack) if attack in _ROWS else len(_ROWS), attack))
-    heads = ["Error of the angle", *(_ROWS.get(attack, attack) for attack in attacks)]
+    heads = ["Error of the angle", *(runs[0].called(attack)[0] for attack in attacks)]
     rows = []
     for run in runs:
         scores = [primary(run, "key"), *(primary(run, "row", attack) for attack in attacks)]
@@ -158,17 +145,16 @@ def _wall(run: Run, gallery: Gallery) -> str:
         return wall_row(name, " · ".join(facts), pictures, f"{run.title}, {name}, record")
 
     rows = [row("original", [], gallery.originals)]
-    order = [
-        *(name for name in STRATEGIES if name in gallery.recon),
-        *(n for n in gallery.recon if n not in STRATEGIES),
-    ]
-    for attack in order:
-        name, how = STRATEGIES.get(attack, (attack, ""))
-        rows.append(row(name, [*([how] if how else []), *_got(run, "reconstruction", attack)], gallery.recon[attack]))
+    order = list(run.titles)  # as they were run
+    for attack in sorted(gallery.recon, key=lambda name: order.index(name) if name in order else len(order)):
+        name, how = run.called(attack)
+        rows.append(row(name, [*([how] if how else []), *_got(run, RECONSTRUCTION, attack)], gallery.recon[attack]))
     for attack, guesses in gallery.lists.items():
         several = guesses.shape[1]
-        got = [f"best of {several}: {text}" for text in _got(run, "list-reconstruction", attack)]
-        rows += [row(f"{_told(attack)}, guess {i + 1} of {several}", got, guesses[:, i]) for i in range(several)]
+        got = [f"best of {several}: {text}" for text in _got(run, LIST, attack)]
+        rows += [
+            row(f"{run.called(attack)[0]}, guess {i + 1} of {several}", got, guesses[:, i]) for i in range(several)
+        ]
     missing = [] if gallery.lists else ["the guesses of the list decoder were not kept"]
     missing += [] if gallery.recon else ["no single guess was kept"]
     note = f' <span class="facts">{escape(listed(missing))}</span>' if missing else ""
@@ -176,10 +162,6 @@ def _wall(run: Run, gallery: Gallery) -> str:
         f'<p class="which"><b>{escape(run.title)}</b>{note}</p>'
         f'<div class="wall {escape(run.schema.kind)}">{"".join(rows)}</div>'
     )
-
-
-def _told(attack: str) -> str:
-    return "list decoder" if attack == "list-decoder" else attack
 
 
 def _got(run: Run, threat: str, attack: str) -> list[str]:

@@ -10,8 +10,9 @@ from dataclasses import replace
 from html import escape
 
 from sfumato.core.score import Score
+from sfumato.core.threats import title
 from sfumato.report.audited_runs import Group, Run
-from sfumato.report.wording import direction, interval, metric_name, number, reference, threat_name
+from sfumato.report.wording import direction, interval, metric_name, number, reference
 
 _COLUMNS = (
     "data", "run", "method", "setting", "threat", "target", "attack", "metric", "better_for_owner", "value",
@@ -22,12 +23,12 @@ _COLUMNS = (
 def glance(group: Group) -> str:
     """One row a method (its representative run, and sometimes one more): each score between its references."""
     threats = group.glanced
-    heads = "".join(f'<th scope="col">{escape(threat_name(key))}</th>' for key in threats)
+    heads = "".join(f'<th scope="col">{escape(title(key))}</th>' for key in threats)
     rows = []
     for run in (run for method in group.methods for run in group.shown(method)):
         cells = [glance_cell("Utility", _with_control(run), mirrored=True)]
         absent = "does not apply" if run.synthetic else "not measured"
-        cells += [glance_cell(threat_name(key), run.worst.get(key), absent=absent) for key in threats]
+        cells += [glance_cell(title(key), run.worst.get(key), absent=absent) for key in threats]
         setting = f'<span class="setting">{escape(run.setting)}</span>' if run.setting else ""
         rows.append(f'<tr><th scope="row">{escape(run.mechanism)}{setting}</th>{"".join(cells)}</tr>')
     return (
@@ -156,7 +157,7 @@ def _row(run: Run, key: str, score: Score, *, first: bool) -> str:
     cells = "".join(f'<td class="num">{escape(cell)}</td>' for cell in (interval(score), *references, f"{score.n:,}"))
     arrow = "↑" if score.better_for_owner == "higher" else "↓"
     return (
-        f'<tr class="{" ".join(kinds)}"><td class="threat">{escape(threat_name(key))}</td>'
+        f'<tr class="{" ".join(kinds)}"><td class="threat">{escape(title(key))}</td>'
         f'<th scope="row">{escape(score.attack)}{mark}</th>'
         f"<td>{escape(metric_name(score.metric, score.threat))} "
         f'<span class="arrow" title="{escape(direction(score))}">{arrow}</span></td>'

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from html import escape
 
 from sfumato.core.score import Score
-from sfumato.report.audited_runs import CLAIM, MEMBERSHIP, Group, Run
+from sfumato.core.threats import CLAIM, MEMBERSHIP
+from sfumato.report.audited_runs import Group, Run
 from sfumato.report.html_pieces import part, section
 from sfumato.report.picture_rows import Album, wall_row
 from sfumato.report.score_tables import glance_cell
@@ -14,19 +15,6 @@ from sfumato.report.series import spread
 from sfumato.report.wording import count, metric_name, number
 
 _PICTURED = 3  # runs
-_CANARIES = {
-    "canary-worst": "Worst-case canary",
-    "canary-natural": "Natural canary",
-    "canary-one-run": "One run, many canaries",
-    "canary-gradient": "Gradients before the noise",
-}
-_ATTACKS = {
-    "member-nearest": "Nearest synthetic record",
-    "member-nearest-class": "Nearest of the same class",
-    "member-density": "Ratio of densities",
-    "member-classifier": "Synthetic or real",
-    "member-loss": "Loss of a student",
-}
 
 
 def synthetic_section(group: Group, album: Album) -> str:
@@ -65,7 +53,7 @@ def _claims(runs: Sequence[Run]) -> str:
     names = dict.fromkeys(score.attack for run in runs for score in _of(run, CLAIM))
     if not names:
         return ""
-    heads = ["Run", "Claimed", *(_CANARIES.get(name, name) for name in names)]
+    heads = ["Run", "Claimed", *(runs[0].called(name)[0] for name in names)]
     rows = []
     for run in runs:
         found = {score.attack: score for score in _of(run, CLAIM)}
@@ -73,7 +61,7 @@ def _claims(runs: Sequence[Run]) -> str:
         claimed = "–" if promise.epsilon is None else f"ε = {promise.epsilon:.3g}, δ = {promise.delta:g}"
         proven = "" if promise.kind == "dp" else '<span class="setting">not proven</span>'
         cells = [f'<td data-label="Claimed">{escape(claimed)}{proven}</td>']
-        cells += [_bound(_CANARIES.get(name, name), found.get(name), promise.epsilon) for name in names]
+        cells += [_bound(runs[0].called(name)[0], found.get(name), promise.epsilon) for name in names]
         rows.append(f'<tr><th scope="row">{escape(run.title)}</th>{"".join(cells)}</tr>')
     return part(
         "Claimed, and shown by canaries",
@@ -100,11 +88,11 @@ def _members(runs: Sequence[Run]) -> str:
     names = dict.fromkeys(score.attack for run in runs for score in _of(run, MEMBERSHIP))
     if not names:
         return ""
-    heads = ["Run", *(_ATTACKS.get(name, name) for name in names)]
+    heads = ["Run", *(runs[0].called(name)[0] for name in names)]
     rows = []
     for run in runs:
         found = {score.attack: score for score in _of(run, MEMBERSHIP)}
-        cells = "".join(glance_cell(_ATTACKS.get(name, name), found.get(name)) for name in names)
+        cells = "".join(glance_cell(runs[0].called(name)[0], found.get(name)) for name in names)
         rows.append(f'<tr><th scope="row">{escape(run.title)}</th>{cells}</tr>')
     metric = metric_name(_of(runs[0], MEMBERSHIP)[0].metric) if _of(runs[0], MEMBERSHIP) else "advantage"
     return part(

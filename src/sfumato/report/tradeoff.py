@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from sfumato.core.score import Score
+from sfumato.core.threats import title
 from sfumato.report.audited_runs import Group, Run, owner_gain
 from sfumato.report.plot_style import (
     CLASS_COLOURS,
@@ -19,7 +20,7 @@ from sfumato.report.plot_style import (
     reference_lines,
     safe,
 )
-from sfumato.report.wording import direction, measured, metric_name, threat_name
+from sfumato.report.wording import direction, measured, metric_name
 
 _LOGARITHMIC = {"mse", "l1"}
 _SYMBOLS_3D = ("circle", "square", "diamond", "cross", "x", "circle-open", "square-open", "diamond-open")
@@ -49,8 +50,7 @@ def front(group: Group, key: str, looks: Mapping[str, Style], ids: Mapping[str, 
         "title": {"text": f"{_axis_name(key, like)}<br>({direction(like)})"},
         "type": "log" if logarithmic else "linear",
         "range": [math.log10(low), math.log10(high)] if logarithmic else [low, high],
-        "tickformat": ".0%" if like.metric == "rate" else None,
-        "exponentformat": "none",
+        "tickformat": ".0%" if like.metric == "rate" else "~g",
     }
     if logarithmic and high / low > 30:
         y |= {"dtick": 1, "minor": {"dtick": "D1", "ticks": "outside", "ticklen": 3}}
@@ -236,7 +236,7 @@ def _reach(runs: Sequence[Run]) -> list[float]:
 
 def _axis_name(key: str, score: Score) -> str:
     metric = f"{metric_name(score.metric, score.threat)} of the best attack"
-    return f"{safe(threat_name(key))}: {safe(metric)}"
+    return f"{safe(title(key))}: {safe(metric)}"
 
 
 def _utility(run: Run) -> float:

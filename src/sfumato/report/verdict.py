@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sfumato.core.score import Score
-from sfumato.report.audited_runs import CLAIM, MEMBERSHIP, Group, Run, in_order, most_private, owner_gain
+from sfumato.core.threats import CLAIM, LIST, MEMBERSHIP, RECONSTRUCTION, threat
+from sfumato.report.audited_runs import Group, Run, in_order, most_private, owner_gain
 from sfumato.report.guarantees import guarantee_sentence
 from sfumato.report.wording import count, interval, listed, measured, metric_name, number, reference
 
 _PICKED = "Each method's setting was picked on the same records that it is reported on."
 COMPARABLE = 0.01  # methods are compared where their accuracy is within one point of the best
-_VERBS = {
-    "reconstruction": "rebuilds records with",
-    "attribute": "reads the private label {target} with",
-    "reidentification": "links released records to known ones with",
-    "list-reconstruction": "rebuilds records in the best of its {d} guesses with",
-    "row": "tells the record from the decoys in its message with",
-    "result": "reads the result {target} with",
-    "key": "estimates the secret direction with",
-    MEMBERSHIP: "tells the owner's records from others with",
-}
-_SINGLE, _LIST = "reconstruction", "list-reconstruction"
-_KINDS = {"row": "row-naming", "result": "result-reading", "key": "key-guessing", CLAIM: "canary"}
-_TARGETS = {
-    _LIST: "records by a list of d guesses",
-    "row": "which row is the record",
-    "key": "the key",
-}
 
 
 @dataclass(frozen=True)
@@ -112,8 +96,8 @@ def threat_sentences(run: Run, key: str) -> list[str]:
     if key == CLAIM:
         return claim_sentences(run)
     peers = {s.attack for s in run.attacks if s.primary and (s.threat, s.target) == (score.threat, score.target)}
-    verb = _VERBS.get(score.threat, "reaches").format(target=score.target or "", d=run.d)
-    if run.rotated and key == _SINGLE:
+    verb = threat(score.threat).verb.format(target=score.target or "", d=run.d)
+    if run.rotated and key == RECONSTRUCTION:
         verb = "rebuilds records in a single guess with"
     who = f"best of {len(peers)} {_kind(score)} attacks" if len(peers) > 1 else f"only {_kind(score)} attack"
     sentence = f"The {who} ({score.attack}) {verb} {_value(score)}"
@@ -153,16 +137,16 @@ def threat_paragraphs(run: Run, keys: Iterable[str]) -> list[str]:
     """What the best attack on each threat got; a single guess and a list of guesses are told in one breath."""
     paragraphs: dict[str, list[str]] = {}
     for key in keys:
-        place = _SINGLE if key == _LIST and _SINGLE in paragraphs else key
+        place = RECONSTRUCTION if key == LIST and RECONSTRUCTION in paragraphs else key
         paragraphs.setdefault(place, []).extend(threat_sentences(run, key))
-    if _SINGLE in paragraphs:
-        paragraphs[_SINGLE] += _both(run)
+    if RECONSTRUCTION in paragraphs:
+        paragraphs[RECONSTRUCTION] += _both(run)
     return [" ".join(sentences) for sentences in paragraphs.values()]
 
 
 def _both(run: Run) -> list[str]:
     """That a single guess is half of the story where several records share a message."""
-    if _LIST in run.worst:
+    if LIST in run.worst:
         return [
             f"Both figures count: {run.d} records share a message, and whoever cannot tell which one is meant still "
             f"has a list of {run.d}."
@@ -184,7 +168,7 @@ def _one(run: Run) -> Verdict:
         first[0] = f"Released: {run.mechanism} output for {run.data} records, audited on {count(use.n, 'record')}."
         first += _uses(run)
     lead = [" ".join(first)]
-    keys = sorted(in_order(run.worst), key=lambda key: key.partition(":")[0] not in (_SINGLE, _LIST))
+    keys = sorted(in_order(run.worst), key=lambda key: key.partition(":")[0] not in (RECONSTRUCTION, LIST))
     lead += threat_paragraphs(run, keys)
     lead += [*_unknown(run.worst), guarantee_sentence([run])]
     return Verdict(lead=tuple(lead), warnings=trust_warnings([run]))
@@ -271,15 +255,15 @@ def _strongest(attacked: Sequence[Run], key: str) -> list[Run]:
 
 def _ranking(group: Group, attacked: Sequence[Run], chosen: Sequence[Run], key: str) -> Ranking:
     notes = [_references(chosen, key)]
-    raw = group.undefended("vae")
+    raw = group.raw_latent()
     if raw is not None and raw.use and key in raw.worst and all(run is not raw for run in chosen):
         notes.append(f"The raw latent (vae): {_got(raw, key)}")
     if chosen:
         notes.append(_reading(chosen[0].judged(key), who=chosen[0].title))
-    if key == _SINGLE and any(_LIST in run.worst for run in chosen):
+    if key == RECONSTRUCTION and any(LIST in run.worst for run in chosen):
         notes.append("Where a list of guesses was tried as well, the worse of both for the owner decides the order.")
-    notes += [_no_list(run) for run in chosen if key == _SINGLE and run.rotated and _LIST not in run.worst]
-    notes += _ran_against_dnn(attacked, chosen, key)
+    notes += [_no_list(run) for run in chosen if key == RECONSTRUCTION and run.rotated and LIST not in run.worst]
+    notes += _against_baselines(attacked, chosen, key)
     if key == group.threats[0]:
         notes += _left_out(attacked, chosen)
         if any(len(group.of(run.mechanism)) > 1 for run in chosen):
@@ -289,12 +273,8 @@ def _ranking(group: Group, attacked: Sequence[Run], chosen: Sequence[Run], key: 
 
 
 def _threat(key: str) -> str:
-    threat, _, target = key.partition(":")
-    if threat == "attribute":
-        return f"the private label {target}"
-    if threat in _TARGETS:
-        return _TARGETS[threat]
-    return f"{threat} of {target}" if target else threat
+    name, _, target = key.partition(":")
+    return threat(name).object.format(target=target)
 
 
 def _items(runs: Sequence[Run], key: str) -> tuple[str, ...]:
@@ -310,7 +290,7 @@ def _item(run: Run, following: Run | None, key: str) -> str:
 
 def _got(run: Run, key: str) -> str:
     score, use = run.worst[key], _use(run)
-    listed = run.worst.get(_LIST) if key == _SINGLE else None
+    listed = run.worst.get(LIST) if key == RECONSTRUCTION else None
     also = f" and, with a list of {run.d} guesses, {_value(listed)} by {listed.attack}" if listed is not None else ""
     return f"{_value(score)} by {score.attack}{also}, at {metric_name(use.metric)} {measured(use)}."
 
@@ -344,19 +324,22 @@ def _left_out(runs: Sequence[Run], chosen: Sequence[Run]) -> list[str]:
     return [f"Not comparable at this accuracy: {listed(each)}."]
 
 
-def _ran_against_dnn(runs: Sequence[Run], chosen: Sequence[Run], key: str) -> list[str]:
-    """The published claim that ran hides more than plain features, held against the fresh attacker."""
-    if not {"ran", "dnn"} <= {run.mechanism for run in runs}:
-        return []
-    picked = {run.mechanism: run.worst[key] for run in chosen}
-    if not {"ran", "dnn"} <= picked.keys():
-        return ["ran and dnn have no runs of comparable accuracy: nothing can be said about their order."]
-    ran, dnn = picked["ran"], picked["dnn"]
-    if not _worse(dnn.value, ran.value, ran):
-        return ["ran is not better than dnn under the fresh attacker at comparable accuracy."]
-    if _overlap(ran, dnn):
-        return ["ran is not shown to be better than dnn under the fresh attacker: their intervals overlap."]
-    return ["ran is better than dnn under the fresh attacker at comparable accuracy."]
+def _against_baselines(runs: Sequence[Run], chosen: Sequence[Run], key: str) -> list[str]:
+    """A paper's claim that its mechanism hides more than a baseline, held against the fresh attacker."""
+    there, picked = {run.mechanism for run in runs}, {run.mechanism: run.worst[key] for run in chosen}
+    pairs = dict.fromkeys((run.mechanism, run.traits.compared_with) for run in runs)
+    return [_held_against(a, b, picked) for a, b in pairs if b in there]
+
+
+def _held_against(a: str, b: str, picked: Mapping[str, Score]) -> str:
+    if not {a, b} <= picked.keys():
+        return f"{a} and {b} have no runs of comparable accuracy: nothing can be said about their order."
+    ours, theirs = picked[a], picked[b]
+    if not _worse(theirs.value, ours.value, ours):
+        return f"{a} is not better than {b} under the fresh attacker at comparable accuracy."
+    if _overlap(ours, theirs):
+        return f"{a} is not shown to be better than {b} under the fresh attacker: their intervals overlap."
+    return f"{a} is better than {b} under the fresh attacker at comparable accuracy."
 
 
 def _reference(score: Score) -> str:
@@ -391,7 +374,7 @@ def _value(score: Score) -> str:
 
 def _kind(score: Score) -> str:
     """The kind of attack within a sentence."""
-    return _KINDS.get(score.threat, score.threat)
+    return threat(score.threat).kind
 
 
 def _use(run: Run) -> Score:

@@ -38,76 +38,6 @@ _METRICS = {
     "pair-trends": "column pair trends",
     "frechet-distance": "Fréchet distance",
 }
-THREATS = {
-    "utility": (
-        "Utility",
-        "What others can still do: a classifier reads the allowed label from the release. "
-        "The baseline always guesses the most frequent class; the control reads the raw record.",
-    ),
-    "reconstruction": (
-        "Reconstruction",
-        "An adversary who holds other records of the same kind learns to turn the release back into the record. "
-        "The baseline always answers the mean record; the control attacks a release with no defence.",
-    ),
-    "attribute": (
-        "Attribute",
-        "An adversary learns to read a private label from the release. Advantage is how much better it does "
-        "than a guesser who does not see the release.",
-    ),
-    "reidentification": (
-        "Re-identification",
-        "An adversary says which known record a released one belongs to; the rate is how often that is right.",
-    ),
-    "list-reconstruction": (
-        "List reconstruction",
-        "A message holds d records, and an adversary who cannot tell which one it was sent for may name d of them: the "
-        "best guess counts. The baseline names d typical records without the message; the control attacks messages "
-        "with no secret rotation.",
-    ),
-    "row": (
-        "Which row",
-        "An adversary who is given the d records behind a message says which of them it was sent for; the rate is how "
-        "often that is right. A guesser gets 1/d.",
-    ),
-    "key": (
-        "Key",
-        "An adversary estimates the secret direction in which the record was turned. The error is an angle between 0 "
-        "and π; a uniform guess errs by π/2 on average. Where opposite directions count as one, by less.",
-    ),
-    "mask": (
-        "Mask",
-        "An adversary says which dimensions of its representations a party perturbs. The overlap is the share that it "
-        "gets right; a coin gets half, and whoever is told the mask all of it.",
-    ),
-    "result": (
-        "Result",
-        "Does the cloud learn the result that it computes? An adversary reads the utility label from the message and "
-        "from what the cloud makes of it. Advantage is how much better it does than a guesser who sees neither.",
-    ),
-    "information": (
-        "Mutual information",
-        "How many nats the release and a label share: an estimate without an attacker, so it ranks nothing and bounds "
-        "nothing. The baseline is the estimate for shuffled labels, the error that chance alone makes.",
-    ),
-    "membership": (
-        "Membership",
-        "An adversary who sees the synthetic records and holds other real ones says which of the records shown to it "
-        "the model was learnt from. Advantage is 2·AUROC − 1: how much more often a member looks more like one than a "
-        "stranger does. The baseline guesses; the control attacks a release of the owner’s records themselves.",
-    ),
-    "differential-privacy": (
-        "Differential privacy",
-        "An auditor who sees every noisy answer that the method was given tells two data sets apart that differ in one "
-        "record. The figure is the ε that any honest claim must reach, with 95 % confidence: above the claimed ε it "
-        "refutes the claim, below it it proves nothing. The interval ends at the claim; the control is the most that "
-        "so many transcripts could have shown.",
-    ),
-    "fidelity": (
-        "Fidelity",
-        "How much the synthetic records are like real ones that the model has not seen; it ranks nothing. The baseline "
-        "is records drawn uniformly from the domain, the control the owner’s records themselves.",
-    ),
-}
 _GREEK = {"lam": "λ", "lambda": "λ", "epsilon": "ε", "eps": "ε", "delta": "δ", "sigma": "σ", "beta": "β"}
 KINDS = {
     "dp": "Differential privacy (proven)",
@@ -158,18 +88,6 @@ def parameter_name(name: str) -> str:
     return _GREEK.get(name, name)
 
 
-def threat_name(key: str) -> str:
-    """ "attribute:sex" as "Attribute (sex)"."""
-    threat, _, target = key.partition(":")
-    name = THREATS[threat][0] if threat in THREATS else threat
-    return f"{name} ({target})" if target else name
-
-
-def explanation(threat: str) -> str:
-    """One sentence or two on what a threat means."""
-    return THREATS[threat][1] if threat in THREATS else f"Attacks of the kind “{threat}”."
-
-
 def direction(score: Score) -> str:
     return f"{score.better_for_owner} is better for the owner"
 
@@ -181,7 +99,7 @@ def count(amount: int, noun: str) -> str:
 
 def listed(names: list[str]) -> str:
     """ "a", "a and b", "a, b and c"."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else "none"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else "nothing"
 
 
 def epsilon_line(guarantee: Guarantee) -> str:

@@ -68,7 +68,7 @@ def _error(data: str, scale: str, seed: int, few: dict[str, Any]) -> Row:
     splits = load_splits(
         data, utility=["digit"], private=[], shares=shares, limit=1500 if scale == "smoke" else None, seed=seed
     )
-    effort = replace(SMOKE if scale == "smoke" else CPU, threats="reconstruction")
+    effort = replace(SMOKE if scale == "smoke" else CPU, threats=("reconstruction",))
     found = audit(ARS(parties=5, seed=seed, **{**_THRIFTY, **few}).fit(splits.owner), splits, effort=effort, seed=seed)
     worst = min((s for s in found.attacks if s.metric == "mse"), key=lambda s: s.value)
     name = f"ars, hardened, ε = 0.3, 8 numbers: error of the worst attacker (mean record: {worst.baseline:.3f})"

@@ -87,9 +87,9 @@ def _tasks(_data: str, scale: str) -> Scale:
         (ours("hardened", 1.0, few, parties=3),),
         name="one-task",
         data={"utility": ["Smiling"], "private": [label for label in _TASKS if label != "Smiling"]},
-        effort=replace(FACES[scale], threats="attribute"),
+        effort=replace(FACES[scale], threats=("attribute",)),
     )
-    return Scale((known, unseen), replace(FACES[scale], threats="none"), limit=LIMIT.get(scale))
+    return Scale((known, unseen), replace(FACES[scale], threats=()), limit=LIMIT.get(scale))
 
 
 def _table5(_data: str, results: Results) -> list[Row]:

@@ -17,7 +17,7 @@ FACES = ("Male", "Young", "Attractive", "High_Cheekbones", "Big_Lips", "Big_Nose
 _VAE = "points/vae"
 _BUDGETS = {"smoke": (100.0,), "cpu": (10.0, 50.0, 300.0), "full": (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)}
 _EFFORTS: dict[str, Effort] = {
-    name: Effort(**{**vars(effort), "threats": "attribute", "geometry": "pca" if name == "smoke" else "umap"})
+    name: Effort(**{**vars(effort), "threats": ("attribute",), "geometry": "pca" if name == "smoke" else "umap"})
     for name, effort in {"smoke": SMOKE, "cpu": CPU, "full": FULL}.items()
 }
 _LIMIT = {"smoke": 1500}

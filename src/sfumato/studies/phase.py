@@ -22,7 +22,7 @@ _EPOCHS = {"cifar10": 12, "mnist": 4, "celeba": 12, "har": 12, "digits": 8}
 _RESNETS = {"smoke": (20,), "cpu": (20,), "full": (20, 32, 44, 56, 110)}
 _RESNET_EPOCHS = {"smoke": 1, "cpu": 16, "full": 100}
 _EFFORTS: Mapping[str, Effort] = {"smoke": SMOKE, "cpu": replace(CPU, attack_epochs=3), "full": FULL}
-_WIDE = {**_EFFORTS, "cpu": replace(CPU, threats="attribute")}
+_WIDE = {**_EFFORTS, "cpu": replace(CPU, threats=("attribute",))}
 """Messages of tens of thousands of numbers: at ``cpu`` error rates only, their decoders take two cores hours."""
 _SMOKE_LIMIT = 1500
 _CPU_LIMIT = {"cifar10": 24_000}
@@ -286,7 +286,7 @@ def _front_scale(data: str, scale: str) -> Scale:
         for channels, lam in _FRONT[scale]
     )
     limit = {"smoke": _SMOKE_LIMIT, "cpu": 12_000}.get(scale)
-    effort = replace(_EFFORTS[scale], threats="list-reconstruction")
+    effort = replace(_EFFORTS[scale], threats=("list-reconstruction",))
     if scale == "cpu":
         effort = replace(effort, attack_epochs=2, attack_steps=250)
     return Scale((Part(points),), effort, limit=limit, warm_start=False)

@@ -56,7 +56,7 @@ def _table(data: str, scale: str) -> Scale:
     )
     seeds = _SEEDS[scale] if data == "mnist" else (0,)
     effort = _EFFORTS[scale]
-    alone = replace(effort, threats="none", students=("cnn",))
+    alone = replace(effort, threats=(), students=("cnn",))
     first = Part(points, name="seed-0", effort=replace(effort, questions=min(effort.questions, _QUESTIONS)))
     parts = (first, *(Part(points, name=f"seed-{seed}", seed=seed, effort=alone) for seed in seeds[1:]))
     return Scale(parts, effort, limit=2000 if scale == "smoke" else None, warm_start=False)
@@ -69,7 +69,7 @@ def _methods_scale(_data: str, scale: str) -> Scale:
     common = {"epsilon": epsilon, "delta": delta, **steps}
     straight = Point("synth", {"method": "mixture", "bend": 0.0, **common}, tag="mixture-straight")
     points = (straight, *(Point("synth", {"method": method, **common}, tag=method) for method in _METHODS))
-    effort = replace(_EFFORTS[scale], threats="none", students=("cnn", "logistic"))
+    effort = replace(_EFFORTS[scale], threats=(), students=("cnn", "logistic"))
     return Scale((Part(points, effort=effort),), effort, limit=2000 if scale == "smoke" else None, warm_start=False)
 
 

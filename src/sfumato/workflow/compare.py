@@ -80,7 +80,7 @@ def compare(
             started = time.perf_counter()
             splits = splits or splits_of(config)
             say(f"{number}/{len(points)} {point.id}: fit")
-            afresh = not warm_start or mechanism_class(point.mechanism).synthetic  # or its records were paid for twice
+            afresh = not warm_start or mechanism_class(point.mechanism)().traits.synthetic  # or its records cost twice
             start = None if afresh else before.get(point.mechanism)
             fit_run(config, folder, resume=True, start=start, splits=splits, progress=progress)
             audit_run(

@@ -9,7 +9,7 @@ from typing import Any
 
 import sfumato
 from sfumato.core.dataset import Splits
-from sfumato.core.errors import DataError, SfumatoError, UsageError
+from sfumato.core.errors import DataError, SfumatoError
 from sfumato.core.run_folder import RunFolder, read_json
 from sfumato.core.schema import Schema
 from sfumato.data import load_splits
@@ -23,7 +23,6 @@ SPLITS = "splits.json"
 def resolve(mechanism: str, data: Mapping[str, Any], params: Mapping[str, Any], *, seed: int) -> Config:
     """The full configuration of a fit: every default written out, every name checked."""
     fresh = mechanism_class(mechanism)().set_params(**params, seed=seed)
-    _check_types(mechanism, params, fresh.parameters())
     fresh._check_params()
     stored = fresh.stored_params()
     del stored["seed"]
@@ -32,17 +31,6 @@ def resolve(mechanism: str, data: Mapping[str, Any], params: Mapping[str, Any], 
         "data": {key: value for key, value in data.items() if value is not None},
         "params": stored,
     }
-
-
-_NOUNS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
-
-
-def _check_types(mechanism: str, params: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
-    """Raise unless every value is of its default's type (a whole number is a number, too)."""
-    for name, value in params.items():
-        kind = type(defaults[name])
-        if kind in _NOUNS and type(value) is not kind and not (kind is float and type(value) is int):
-            raise UsageError(f"{mechanism}: {name} must be {_NOUNS[kind]}, got {value!r}.")
 
 
 def splits_of(config: Mapping[str, Any]) -> Splits:
@@ -68,8 +56,10 @@ def records_of(base: Path) -> tuple[dict[str, Any], int]:
 
 def _disjoint_base(config: Config, splits: Splits) -> None:
     """Raise if the base of this fit was trained on other parts of the same data: it may know the victims."""
-    base = Path(str(config["params"].get("base") or "/nowhere"))
-    if not (base / SPLITS).is_file():
+    declared = mechanism_class(config["run"]["mechanism"]).declared()
+    named = next((str(config["params"][name]) for name, p in declared.items() if p.builds_on), "")
+    base = Path(named)
+    if not named or not (base / SPLITS).is_file():
         return
     theirs = RunFolder.open(base).config()["data"]
     sources = [str(data.get("source")) for data in (theirs, config["data"])]

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sfumato.core.dataset import Dataset
+from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError, UsageError
-from sfumato.core.release import Release
 from sfumato.core.run_folder import RunFolder, atomic, write_json
 from sfumato.core.schema import Schema
 from sfumato.data import decode_table, stream
 from sfumato.data.encoding.images import png
 from sfumato.mechanisms import load_mechanism
+from sfumato.mechanisms.capabilities import NeedsSecret
 
 BATCH_ROWS = 4096
 PAYLOAD = "payload"
@@ -36,10 +36,12 @@ def release_run(
 
     RunFolder.open(path)
     mechanism = load_mechanism(path)
-    if mechanism.synthetic:
+    traits = mechanism.traits
+    if traits.synthetic:
         raise UsageError(f"{path} draws records of its own: say how many with --rows, and leave out --data.")
-    mechanism.check_writing()
-    if labels and mechanism.hides_result:
+    if isinstance(mechanism, NeedsSecret):
+        mechanism.check_writing()
+    if labels and traits.hides_result:
         raise UsageError(f"{mechanism.name} hides the label as well; beside a message it would tell whose it is.")
     if labels and PAYLOAD in mechanism.schema_.utility:
         raise DataError(f"the utility label '{PAYLOAD}' has the name of the payload's column: rename it and fit again.")
@@ -47,12 +49,10 @@ def release_run(
     shape: tuple[int, ...] = ()
     with writable(out) as part:
         writer = None
-        batches = stream(
-            source, mechanism.schema_, batch_rows=BATCH_ROWS, utility=labels, private=mechanism.reads_private
-        )
-        for batch in _never_fewer(batches, mechanism.fewest):
+        batches = stream(source, mechanism.schema_, batch_rows=BATCH_ROWS, utility=labels, private=traits.reads_private)
+        for batch in _never_fewer(batches, traits.smallest_batch):
             release = mechanism.release(batch)
-            table = as_table(release, batch.schema, records=mechanism.gives_records())
+            table = as_table(release.payload, release.utility, batch.schema, records=traits.gives_records)
             if writer is None:
                 writer = pq.ParquetWriter(
                     part / "release.parquet", table.schema, compression="lz4", use_dictionary=False
@@ -104,32 +104,32 @@ def _never_fewer(batches: Iterable[Dataset], fewest: int) -> Iterator[Dataset]:
         yield waiting
 
 
-def as_table(release: Release, schema: Schema, *, records: bool) -> Any:
+def as_table(payload: FloatArray, labels: Mapping[str, IntArray], schema: Schema, *, records: bool) -> Any:
     """The payload as one fixed-size list a record (``records``: in the data's own columns), labels by class name."""
     import pyarrow as pa
 
-    columns = _columns(release, schema) if records else {PAYLOAD: _lists(release)}
-    for label, codes in release.utility.items():
+    columns = _columns(payload, schema) if records else {PAYLOAD: _lists(payload)}
+    for label, codes in labels.items():
         columns[label] = pa.array(np.array(schema.classes(label))[codes])
     return pa.table(columns)
 
 
-def _lists(release: Release) -> Any:
+def _lists(payload: FloatArray) -> Any:
     import pyarrow as pa
 
-    flat = np.ascontiguousarray(release.payload).reshape(-1)
-    return pa.FixedSizeListArray.from_arrays(pa.array(flat), flat.size // len(release))
+    flat = np.ascontiguousarray(payload).reshape(-1)
+    return pa.FixedSizeListArray.from_arrays(pa.array(flat), flat.size // len(payload))
 
 
-def _columns(release: Release, schema: Schema) -> dict[str, Any]:
+def _columns(payload: FloatArray, schema: Schema) -> dict[str, Any]:
     """Records as they came: a table's columns in its own units, pictures as PNG; other kinds stay lists in [0, 1]."""
     import pyarrow as pa
 
     if schema.kind == "table" and len(schema.x_columns) == len(schema.columns):
-        decoded = decode_table(release.payload, schema)
+        decoded = decode_table(payload, schema)
         return {name: decoded.column(name).combine_chunks() for name in decoded.column_names}
     if schema.kind == "image":
-        pictures = [{"bytes": png(record), "path": None} for record in release.payload]
+        pictures = [{"bytes": png(record), "path": None} for record in payload]
         kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
         return {schema.x_columns[0]: pa.array(pictures, kind)}
-    return {PAYLOAD: _lists(release)}
+    return {PAYLOAD: _lists(payload)}

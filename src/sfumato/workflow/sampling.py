@@ -1,4 +1,4 @@
-"""From a fitted `synth` run to a synthetic data set that anybody can use at once."""
+"""From a fitted run that samples to a synthetic data set that anybody can use at once."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import numpy as np
 
 from sfumato.core.dataset import Dataset
 from sfumato.core.errors import DataError, UsageError
-from sfumato.core.release import Release
 from sfumato.core.run_folder import RunFolder, write_json
 from sfumato.data.encoding.images import png
 from sfumato.mechanisms import load_mechanism
-from sfumato.mechanisms.synth.mechanism import Synth
+from sfumato.mechanisms.capabilities import Samples
 from sfumato.workflow.releasing import as_table, writable
 
 BATCH_ROWS = 4096
@@ -38,7 +37,7 @@ def sample_run(
     """
     RunFolder.open(path)
     mechanism = load_mechanism(path)
-    if not isinstance(mechanism, Synth):
+    if not isinstance(mechanism, Samples):
         raise UsageError(f"{path} holds '{mechanism.name}', which releases given records: name them with --data.")
     if rows < 1:
         raise UsageError(f"--rows must be at least 1, got {rows}.")
@@ -54,17 +53,17 @@ def sample_run(
             "rows": rows,
             "payload_shape": list(mechanism.schema_.shape),
             "digest": digest.hexdigest(),
-            "labels": list(mechanism.schema_.utility) if mechanism.needs_labels else [],
+            "labels": list(mechanism.schema_.utility) if mechanism.traits.needs_labels else [],
             "given": dict(given or {}),
             "guarantee": mechanism.guarantee().to_json(),
-            "budget": mechanism.spent_,
+            "budget": mechanism.spent(),
         }
         write_json(part / CARD, card)
     return {"release": str(out), **card}
 
 
 def _batches(
-    mechanism: Synth, rows: int, given: Mapping[str, str] | None, digest: Any, say: Callable[[int], None]
+    mechanism: Samples, rows: int, given: Mapping[str, str] | None, digest: Any, say: Callable[[int], None]
 ) -> Iterator[Dataset]:
     done = 0
     while done < rows:
@@ -80,7 +79,7 @@ def _write_parquet(folder: Path, batches: Iterator[Dataset]) -> None:
 
     writer = None
     for drawn in batches:
-        table = as_table(_released(drawn), drawn.schema, records=True)
+        table = as_table(drawn.x, drawn.utility, drawn.schema, records=True)
         writer = writer or pq.ParquetWriter(folder / "release.parquet", table.schema, compression="zstd")
         writer.write_table(table)
     if writer is None:
@@ -104,9 +103,3 @@ def _write_pictures(folder: Path, batches: Iterator[Dataset]) -> None:
                 (folder / name).write_bytes(png(record))
                 table.writerow([name, *(names[label][codes[row]] for label, codes in drawn.utility.items())])
                 number += 1
-
-
-def _released(drawn: Dataset) -> Release:
-    from sfumato.core.guarantee import empirical
-
-    return Release("synth", drawn.x, empirical("See the card."), drawn.utility)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,27 +31,25 @@ class KnownMask(SubstituteDecoder):
     """
 
     name = "sdec-known-mask"
-    wants_masks = True
+    grants: ClassVar[tuple[str, ...]] = ("mask",)
 
     def obstacle(self, knowledge: Knowledge) -> str | None:
         missing = participant_missing(knowledge)
-        return missing or ("needs the victims' masks" if knowledge.masks is None else None)
+        return missing or ("needs the victims' masks" if "mask" not in knowledge.granted else None)
 
     def masks(self, release: Release, knowledge: Knowledge) -> FloatArray:
         """One mask for each party that released, (K, h)."""
-        assert knowledge.masks is not None  # obstacle() has seen to it
-        return knowledge.masks[: knowledge.parties]
+        return knowledge.granted["mask"][: knowledge.parties]
 
     def inputs(self, data: Dataset, knowledge: Knowledge, seed: int) -> FloatArray:
-        assert knowledge.masks is not None
-        choice = np.random.default_rng(seed).integers(len(knowledge.masks), size=len(data))
-        masks = knowledge.masks[choice]
+        known = knowledge.granted["mask"]
+        masks = known[np.random.default_rng(seed).integers(len(known), size=len(data))]
         return np.concatenate([shared(data, masks, knowledge), masks], axis=1)
 
     def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
         masks = self.masks(release, knowledge)
         beside = masks[np.arange(len(release)) % len(masks)]
-        known = replace(knowledge, masks=masks)
+        known = replace(knowledge, granted={"mask": masks})
         return self.decode(np.concatenate([release.payload, beside], axis=1), known)
 
 
@@ -57,7 +57,7 @@ class ReadMask(KnownMask):
     """The masks are read off the release: a dimension that is perturbed spreads wider than one that is not."""
 
     name = "sdec-read-mask"
-    wants_masks = False
+    grants = ()
 
     def obstacle(self, knowledge: Knowledge) -> str | None:
         return participant_missing(knowledge)
@@ -73,7 +73,7 @@ class SearchMask(KnownMask):
     """
 
     name = "sdec-search-mask"
-    wants_masks = False
+    grants = ()
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class SearchMask(KnownMask):
         encoder = knowledge.encoder
         assert encoder is not None
         pool = random_masks(self.candidates, width(knowledge), derive_seed(knowledge.seed, self.name, "candidates"))
-        known = replace(knowledge, masks=pool)
+        known = replace(knowledge, granted={"mask": pool})
         best = np.empty((knowledge.parties, pool.shape[1]), dtype=np.float32)
         for party in range(knowledge.parties):
             some = release.payload[party :: knowledge.parties][: self.records]
@@ -116,6 +116,7 @@ class MaskBySpread(Attack):
 
     name = "mask-by-spread"
     threat = "mask"
+    undefended: ClassVar[Mapping[str, float]] = {"overlap": 1.0}  # a mask that is not kept secret
 
     def obstacle(self, knowledge: Knowledge) -> str | None:
         return participant_missing(knowledge)
@@ -130,7 +131,7 @@ class MaskBySpread(Attack):
 
     def measure(self, guess: Guess, truth: Truth) -> list[Measured]:
         """The overlapping rate of §6.1: the share of dimensions where the guessed mask is the victim's."""
-        masks = truth.masks()
+        masks = truth.secret("mask")
         overlap = np.where(guess == 0.5, 0.5, guess == masks).astype(np.float64).mean(axis=1)
         interval = share_interval(overlap, truth.open().ids)
         return [Measured("overlap", "lower", float(overlap.mean()), interval, (0.0, 1.0), primary=True)]

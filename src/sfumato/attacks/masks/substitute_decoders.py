@@ -56,7 +56,7 @@ class SubstituteDecoder(ReconstructionAttack):
 
     def decode(self, payload: FloatArray, knowledge: Knowledge) -> FloatArray:
         """The record behind everything that is read like ``inputs``."""
-        key = (knowledge.participant, knowledge.encoder, knowledge.auxiliary, knowledge.masks)
+        key = (knowledge.participant, knowledge.encoder, knowledge.auxiliary, knowledge.granted.get("mask"))
         network = self._trained.get(key, lambda: self.train(knowledge))
         return forward_in_batches(network, as_tensor(payload)).numpy()
 

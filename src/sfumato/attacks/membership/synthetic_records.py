@@ -86,6 +86,10 @@ class NearestSynthetic(MembershipAttack):
     def name(self) -> str:  # type: ignore[override]
         return "member-nearest-class" if self.within else "member-nearest"
 
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        return "Nearest of the same class" if self.within else "Nearest synthetic record"
+
     def suspicion(self, release: Release, candidates: Dataset, knowledge: Knowledge) -> npt.NDArray[np.floating]:
         points, among = _flat(candidates.x), _flat(release.payload)
         if not self.within:
@@ -107,6 +111,7 @@ class DensityRatio(MembershipAttack):
     """
 
     name = "member-density"
+    title = "Ratio of densities"
 
     def suspicion(self, release: Release, candidates: Dataset, knowledge: Knowledge) -> npt.NDArray[np.floating]:
         from sklearn.decomposition import PCA
@@ -129,6 +134,7 @@ class SyntheticOrReal(MembershipAttack):
     """
 
     name = "member-classifier"
+    title = "Synthetic or real"
 
     def suspicion(self, release: Release, candidates: Dataset, knowledge: Knowledge) -> npt.NDArray[np.floating]:
         seed = derive_seed(knowledge.seed, self.name) % 2**32
@@ -144,6 +150,7 @@ class StudentLoss(MembershipAttack):
     """
 
     name = "member-loss"
+    title = "Loss of a student"
 
     def obstacle(self, knowledge: Knowledge) -> str | None:
         unlabelled = knowledge.candidates is not None and not knowledge.candidates.utility
@@ -162,12 +169,6 @@ class StudentLoss(MembershipAttack):
             student = fit_memoriser(x[rows], y[rows], classes, seed)
             losses.append(-student(_flat(candidates.x))[every, own])
         return np.asarray(losses[1] - losses[0])
-
-
-def membership_suite(labels: Sequence[str]) -> list[Attack]:
-    """The attacks on a synthetic release; those that compare classes need its ``labels``."""
-    by_class: list[Attack] = [NearestSynthetic(within=True), StudentLoss()] if labels else []
-    return [NearestSynthetic(), DensityRatio(), SyntheticOrReal(), *by_class]
 
 
 def nearest_distance(points: FloatArray, among: FloatArray) -> FloatArray:

@@ -29,6 +29,8 @@ class InverseNetwork(ReconstructionAttack):
     """
 
     renew_every: ClassVar[int] = 1
+    title = "dec(x)"
+    how = "a decoder reads the message as it is"
 
     def __init__(
         self,
@@ -59,6 +61,8 @@ class InverseNetwork(ReconstructionAttack):
         if reason is None and self.decoder == "mirror":
             if knowledge.encoder is None:
                 return "needs the public encoder to mirror"
+            if knowledge.own_device is not None:
+                return "a rotated message is not the encoder's output"
             try:
                 mirror(knowledge.encoder, knowledge.auxiliary.schema.shape)
             except NotAChain as error:

@@ -70,6 +70,8 @@ class InverseCritic(ReconstructionAttack):
     """
 
     name = "inverse-critic"
+    title = "critic picks the rotation, then decode"
+    how = "the direction that looks most like a feature"
 
     def __init__(
         self,
@@ -194,7 +196,7 @@ class EstimateAngle(Attack):
     The folded angle takes u and −u for one; the paper's figures of 0.79 = π/4 look like it.
     """
 
-    name = "angle"
+    name = "key-angle"
     threat = "key"
 
     def __init__(self, *, inverse: InverseCritic) -> None:
@@ -212,7 +214,7 @@ class EstimateAngle(Attack):
         return np.zeros((n, d), dtype=np.float32)
 
     def measure(self, guess: Guess, truth: Truth) -> list[Measured]:
-        victim, record = truth.open(), truth.keys()[:, :, 0]
+        victim, record = truth.open(), truth.secret("key")[:, :, 0]
         turned = metrics.angle(record, guess)
         folded = metrics.folded_angle(record, guess)
         return [

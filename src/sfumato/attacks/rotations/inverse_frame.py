@@ -23,6 +23,8 @@ class InverseFrame(InverseNetwork):
     """
 
     renew_every: ClassVar[int] = 2
+    title = "rotation invariants"
+    how = "a decoder reads what no rotation changes"
 
     def __init__(
         self,
@@ -56,6 +58,8 @@ class AverageFrame(ReconstructionAttack):
     """The mean of the guesses for a release and its repeats: decoys that change from one to the next average out."""
 
     name = "inverse-average"
+    title = "average of n releases"
+    how = "changing decoys average out"
     wants_repeats = True
 
     def __init__(self, *, inverse: InverseFrame) -> None:

@@ -89,6 +89,7 @@ class ListDecoder(ListAttack):
     guesses best."""
 
     name = "list-decoder"
+    title = "list decoder"
 
     def __init__(self, *, epochs: int = 6, width: int = 32, fewest_steps: int = 500, records: int = 10_000) -> None:
         super().__init__()

@@ -59,6 +59,7 @@ class RowsByKey(RowAttack):
     """
 
     name = "rows-key"
+    title = "Right row, by the key it implies"
 
     def obstacle(self, knowledge: Knowledge) -> str | None:
         return super().obstacle(knowledge) or encoder_missing(knowledge)
@@ -111,6 +112,7 @@ class RowsByDecoding(RowAttack):
     """The candidate nearest to the single guess of the inverse network on frames."""
 
     name = "rows-decode"
+    title = "Right row, by decoding"
 
     def __init__(self, *, inverse: InverseFrame) -> None:
         self.inverse = inverse
@@ -132,6 +134,7 @@ class RowsByCritic(RowAttack):
     """
 
     name = "rows-critic"
+    title = "Right row, by a critic"
 
     def __init__(self, *, inverse: InverseCritic) -> None:
         self.inverse = inverse

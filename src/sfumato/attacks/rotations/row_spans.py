@@ -27,6 +27,8 @@ class IntersectSpans(ReconstructionAttack):
     """
 
     name = "inverse-intersect"
+    title = "intersection of n releases"
+    how = "what several messages of one record have in common"
     wants_repeats = True
 
     def __init__(self, *, decoder: PlainDecoder) -> None:

@@ -1,1 +1,1 @@
-"""Records of each kind as float32 in [0, 1], and back."""
+"""Encoders that turn each kind of record into float32 in [0, 1], and back."""

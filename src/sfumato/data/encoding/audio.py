@@ -1,7 +1,7 @@
-"""Recordings as log-mel pictures in [0, 1].
+"""Recordings as log-mel images in [0, 1].
 
-The decibel range is fixed, not fitted: a recording is encoded alike in every data set, and its picture
-tells nothing about the others.
+The decibel range is fixed, not fitted, so a recording is encoded the same way in every data set and its encoding
+reveals nothing about other recordings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sfumato.data.file_errors import fault
 from sfumato.data.limits import MAX_SAMPLE_RATE
 
 LOW_DB, HIGH_DB = -80.0, 0.0
-"""0 dB is a full-scale sine."""
+"""The decibel range; 0 dB is a full-scale sine."""
 
 WINDOW_SECONDS = 0.064
 _WIDTHS = {1: ("u1", 128.0), 2: ("<i2", 32768.0), 4: ("<i4", 2147483648.0)}
@@ -28,7 +28,7 @@ Samples = npt.NDArray[np.float64]
 
 
 def read_wav(data: bytes, seconds: float, file: str, column: str, row: int) -> tuple[Samples, int]:
-    """The first ``seconds`` of a PCM recording as mono samples in [−1, 1], and its rate."""
+    """Return the first ``seconds`` of a PCM recording as mono samples in [−1, 1], and its sample rate."""
     try:
         with wave.open(io.BytesIO(data)) as reader:
             rate, channels, width = reader.getframerate(), reader.getnchannels(), reader.getsampwidth()
@@ -41,7 +41,7 @@ def read_wav(data: bytes, seconds: float, file: str, column: str, row: int) -> t
             f"the recording cannot be read ({error})",
             column=column,
             row=row,
-            remedy="store PCM .wav of 8, 16 or 32 bits",
+            remedy="store it as PCM .wav with 8, 16 or 32 bits",
         ) from error
     kind, scale = _WIDTHS[width]
     raw = raw[: len(raw) - len(raw) % (width * channels)]
@@ -54,7 +54,7 @@ def read_wav(data: bytes, seconds: float, file: str, column: str, row: int) -> t
 
 
 def log_mel(samples: Samples, rate: int, frame: AudioFrame) -> FloatArray:
-    """A ``(1, mels, frames)`` picture of the first ``frame.seconds``, padded with silence if short."""
+    """Return the first ``frame.seconds`` as a ``(1, mels, frames)`` image; short recordings are padded with silence."""
     if rate != frame.rate:
         count = max(1, round(len(samples) * frame.rate / rate))
         samples = np.interp(np.arange(count) * (rate / frame.rate), np.arange(len(samples)), samples)
@@ -73,7 +73,7 @@ def log_mel(samples: Samples, rate: int, frame: AudioFrame) -> FloatArray:
 
 @lru_cache(maxsize=8)
 def _analysis(frame: AudioFrame) -> tuple[Samples, Samples]:
-    """The window and the triangular mel filters of a frame."""
+    """Return the analysis window and the triangular mel filters."""
     size = 2 ** int(np.ceil(np.log2(WINDOW_SECONDS * frame.rate)))
     window = np.hanning(size + 1)[:-1]
     frequencies = np.fft.rfftfreq(size, 1 / frame.rate)

@@ -1,4 +1,4 @@
-"""Images as float32 in [0, 1], channels first: from encoded bytes or from pixel numbers."""
+"""Images as float32 in [0, 1], channels first, from encoded bytes or from arrays of pixels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COLOUR = ("RGB", "RGBA", "P", "PA", "CMYK", "YCbCr", "HSV", "LAB", "RGBX")
 
 
 def cell_bytes(cell: Any, file: str, column: str, row: int) -> bytes:
-    """The bytes of one encoded cell (an arrow scalar, binary or struct), checked for presence and size."""
+    """Return the bytes of one encoded cell (a binary or struct arrow scalar), checked for presence and size."""
     value = cell.as_py()
     if isinstance(value, dict):
         value = value.get("bytes")
@@ -31,7 +31,7 @@ def cell_bytes(cell: Any, file: str, column: str, row: int) -> bytes:
             f"the record is larger than {MAX_CELL_BYTES >> 20} MB",
             column=column,
             row=row,
-            remedy="store it smaller",
+            remedy="make it smaller",
         )
     return bytes(value)
 
@@ -39,10 +39,10 @@ def cell_bytes(cell: Any, file: str, column: str, row: int) -> bytes:
 def decode(
     data: bytes, file: str, column: str, row: int, *, channels: int | None = None, side: int | None = None
 ) -> npt.NDArray[np.uint8]:
-    """One encoded image as uint8 ``(C, H, W)``.
+    """Decode one image to uint8 ``(C, H, W)``.
 
-    ``channels`` turns grey into colour where colour is wanted; the other way is a fault, since it would lose
-    information silently. ``side`` cuts the middle square out and scales it.
+    With ``channels=3`` a grey image becomes colour. The reverse is an error, because it would silently lose
+    information. With ``side`` the central square is cropped and scaled to that size.
     """
     from PIL import Image
 
@@ -54,7 +54,7 @@ def decode(
                     f"the image has {image.width}×{image.height} pixels, more than {MAX_PIXELS}",
                     column=column,
                     row=row,
-                    remedy="store it smaller",
+                    remedy="scale it down",
                 )
             if image.mode not in _GREY + _COLOUR:
                 raise fault(
@@ -62,16 +62,16 @@ def decode(
                     f"images of mode {image.mode} are not supported",
                     column=column,
                     row=row,
-                    remedy="store 8-bit grey or colour",
+                    remedy="store it as 8-bit grey or colour",
                 )
             grey = image.mode in _GREY
             if channels == 1 and not grey:
                 raise fault(
                     file,
-                    "the image is in colour, the others are grey",
+                    "the image is in colour but the others are grey",
                     column=column,
                     row=row,
-                    remedy="store all images alike",
+                    remedy="store all images in the same mode",
                 )
             picture = image.convert("RGB" if channels == 3 or not grey else "L")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
@@ -91,7 +91,7 @@ def decode(
 
 
 def png(record: FloatArray) -> bytes:
-    """A record (C, H, W) in [0, 1] as a PNG file."""
+    """Encode a record (C, H, W) in [0, 1] as a PNG file."""
     from PIL import Image
 
     pixels = np.rint(record * 255).clip(0, 255).astype(np.uint8)
@@ -111,7 +111,7 @@ def encode(
     side: int | None = None,
     cell_shape: tuple[int, ...] | None = None,
 ) -> FloatArray:
-    """A column of images as float32 ``(rows, *shape)`` in [0, 1]; another size is a fault."""
+    """Encode a column of images as float32 ``(rows, *shape)`` in [0, 1]. An image of another size raises."""
     if not is_encoded(array.type):
         return _pixels(dense(array, file, column, first_row, cell_shape), shape, file, column, first_row)
     out = np.empty((len(array), *shape), dtype=np.uint8)
@@ -124,7 +124,7 @@ def encode(
                 f"the image is {_size(image.shape)}, expected {_size(shape)}",
                 column=column,
                 row=row,
-                remedy="resize it to the size of the others",
+                remedy="resize it to match the others",
             )
         out[place] = image
     return np.multiply(out, np.float32(1 / 255), dtype=np.float32)
@@ -142,7 +142,7 @@ def _pixels(values: npt.NDArray[Any], shape: tuple[int, ...], file: str, column:
             f"the image is {_size(cell)}, expected {_size(shape)}",
             column=column,
             row=first_row,
-            remedy="resize it to the size of the others",
+            remedy="resize it to match the others",
         )
     whole = values.dtype.kind in "iub"
     if not whole:
@@ -152,10 +152,10 @@ def _pixels(values: npt.NDArray[Any], shape: tuple[int, ...], file: str, column:
         outside = ((values < 0) | (values > top)).reshape(rows, -1).any(axis=1)
         raise fault(
             file,
-            f"a pixel lies outside [0, {top}]",
+            f"a pixel is outside [0, {top}]",
             column=column,
             row=first_row + int(np.argmax(outside)),
-            remedy="store pixels as whole numbers 0 to 255 or as fractions 0 to 1",
+            remedy="store pixels as whole numbers from 0 to 255 or as fractions from 0 to 1",
         )
     out: FloatArray = np.ascontiguousarray(values, dtype=np.float32)
     return np.multiply(out, np.float32(1 / 255)) if whole else out

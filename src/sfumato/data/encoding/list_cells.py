@@ -13,14 +13,14 @@ AnyArray = npt.NDArray[Any]
 
 
 def is_list(arrow_type: Any) -> bool:
-    """Whether cells of this type are lists of something."""
+    """Return whether cells of this type are lists."""
     import pyarrow.types as pt
 
     return bool(pt.is_list(arrow_type) or pt.is_large_list(arrow_type) or pt.is_fixed_size_list(arrow_type))
 
 
 def is_encoded(arrow_type: Any) -> bool:
-    """Whether cells are files in themselves: bytes, or a struct with a ``bytes`` field."""
+    """Return whether cells are encoded files: bytes, or a struct with a ``bytes`` field."""
     import pyarrow.types as pt
 
     if pt.is_struct(arrow_type):
@@ -29,14 +29,14 @@ def is_encoded(arrow_type: Any) -> bool:
 
 
 def first_null(array: Any) -> int | None:
-    """The place of the first null, or None."""
+    """Return the position of the first null, or None."""
     if not array.null_count:
         return None
     return int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
 
 
 def dense(array: Any, file: str, column: str, first_row: int, cell_shape: tuple[int, ...] | None = None) -> AnyArray:
-    """List cells of equal length as an array ``(rows, *cell)``; ragged or missing cells are faults."""
+    """Convert list cells of equal length to an array ``(rows, *cell)``. Ragged or missing cells raise."""
     import pyarrow.types as pt
 
     rows = len(array)
@@ -61,10 +61,10 @@ def dense(array: Any, file: str, column: str, first_row: int, cell_shape: tuple[
             if len(odd):
                 raise fault(
                     file,
-                    f"the record has {lengths[odd[0]]} values where others have {side}",
+                    f"the record has {lengths[odd[0]]} values, others have {side}",
                     column=column,
                     row=first_row + int(odd[0]) // per_row,
-                    remedy="make all records equally long",
+                    remedy="make all records the same length",
                 )
         sides.append(side)
         per_row *= side
@@ -73,13 +73,13 @@ def dense(array: Any, file: str, column: str, first_row: int, cell_shape: tuple[
     if missing is not None:
         raise fault(
             file,
-            "the record holds a missing value",
+            "the record has a missing value",
             column=column,
             row=first_row + missing // max(per_row, 1),
             remedy="fill it in or remove the row",
         )
     if not (pt.is_integer(array.type) or pt.is_floating(array.type) or pt.is_boolean(array.type)):
-        raise fault(file, f"holds lists of {array.type}", column=column, remedy="store lists of numbers")
+        raise fault(file, f"contains lists of {array.type}", column=column, remedy="store lists of numbers")
     values: AnyArray = array.to_numpy(zero_copy_only=False)
     return values.reshape(rows, *(cell_shape or tuple(sides)))
 
@@ -93,5 +93,5 @@ def check_finite(values: AnyArray, file: str, column: str, first_row: int) -> No
             "the record holds NaN or infinity",
             column=column,
             row=first_row + row,
-            remedy="fill it in or remove the row",
+            remedy="replace the value or remove the row",
         )

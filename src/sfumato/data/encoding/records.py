@@ -1,4 +1,4 @@
-"""Records of a batch as a ``Dataset``, exactly as the schema says."""
+"""Encoding a batch of records as a ``Dataset``, exactly as the schema prescribes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def encode_batch(
     name: str,
     side: int | None = None,
 ) -> Dataset:
-    """One batch with the labels and ids that ``roles`` names."""
+    """Encode one batch with the labels and ids that ``roles`` names."""
     codes = {
         label.name: encode_labels(
             label, batch.column(label.column), schema.classes(label.name), source.label, first_row
@@ -47,7 +47,7 @@ def encode_batch(
 
 
 def encode_records(source: Source, batch: Any, first_row: int, schema: Schema, side: int | None = None) -> FloatArray:
-    """The records alone, float32 ``(rows, *shape)`` in [0, 1]."""
+    """Encode the records alone as float32 ``(rows, *shape)`` in [0, 1]."""
     column = schema.x_columns[0]
     array = batch.column(column)
     shape = source.cell_shapes.get(column)
@@ -73,7 +73,7 @@ def encode_records(source: Source, batch: Any, first_row: int, schema: Schema, s
 
 
 def ids_of(source: Source, batch: Any, first_row: int, column: str | None) -> npt.NDArray[Any]:
-    """The subject of each record: the id column, else file and row."""
+    """Return the subject of each record: its id, or else file and row."""
     if column is None:
         rows = np.arange(first_row, first_row + batch.num_rows)
         return np.char.add(f"{source.stem}:", rows.astype(f"U{len(str(first_row + batch.num_rows))}"))
@@ -93,7 +93,7 @@ def ids_of(source: Source, batch: Any, first_row: int, column: str | None) -> np
 def _encode_audio(array: Any, schema: Schema, file: str, column: str, first_row: int) -> FloatArray:
     frame = schema.audio
     if frame is None:
-        raise fault(file, "the schema does not say how recordings are framed", remedy="fit again")
+        raise fault(file, "the schema has no audio settings for these recordings", remedy="fit the mechanism again")
     out = np.empty((len(array), *schema.shape), dtype=np.float32)
     for place, cell in enumerate(array):
         row = first_row + place
@@ -107,7 +107,7 @@ def _expect(source: Source, column: str, fits: bool, what: str) -> None:
     if not fits:
         raise fault(
             source.label,
-            f"holds no {what}, which training had",
+            f"contains no {what}, unlike the training data",
             column=column,
-            remedy="give a file of the same kind",
+            remedy="provide a file of the same kind",
         )

@@ -1,4 +1,4 @@
-"""Signals: windows of several channels, each channel scaled by the range it had in the training records."""
+"""Signals: windows of several channels, each scaled by its range in the training records."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ Ranges = tuple[tuple[float, float], ...]
 def as_windows(
     values: npt.NDArray[Any], shape: tuple[int, ...], file: str, column: str, first_row: int
 ) -> npt.NDArray[Any]:
-    """Cells as ``(rows, channels, samples)``, finite."""
+    """Reshape cells to ``(rows, channels, samples)`` and check that they are finite."""
     if values.shape[1:] != shape and values.shape[1:] != (int(np.prod(shape)),):
         raise fault(
             file,
             f"a record has shape {values.shape[1:]}, expected {shape}",
             column=column,
             row=first_row,
-            remedy="give records of the same length",
+            remedy="make all records the same length",
         )
     check_finite(values, file, column, first_row)
     return values.reshape(len(values), *shape)
 
 
 def widen(ranges: npt.NDArray[np.float64] | None, windows: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """The (low, high) of each channel over what was seen before and ``windows``."""
+    """Extend the (low, high) range of each channel so that it covers ``windows``."""
     here = np.stack([windows.min(axis=(0, 2)), windows.max(axis=(0, 2))], axis=1).astype(np.float64)
     if ranges is None:
         return here
@@ -55,7 +55,7 @@ def check_inside(windows: npt.NDArray[Any], ranges: Ranges, file: str, column: s
 
 
 def scale(windows: npt.NDArray[Any], ranges: Ranges) -> FloatArray:
-    """Each channel to [0, 1]; what lies outside its range is clipped, a constant channel becomes 0."""
+    """Scale each channel to [0, 1]. Values outside its range are clipped; a constant channel becomes 0."""
     bounds = np.asarray(ranges, dtype=np.float64)
     low, span = bounds[:, :1], bounds[:, 1:] - bounds[:, :1]
     scaled = (windows - low) / np.where(span > 0, span, 1)

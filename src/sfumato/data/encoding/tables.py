@@ -1,7 +1,7 @@
-"""Tables as vectors in [0, 1] and back.
+"""Table rows as vectors in [0, 1], and back.
 
-Numeric columns are scaled by their range, categorical ones are one-hot; null, the empty text, ``?`` and
-NaN are missing. ``TableFit`` learns the columns from training records in one pass.
+Numeric columns are scaled by their range and categorical ones are one-hot. Null, empty text, ``?`` and NaN count as
+missing. ``TableFit`` learns the columns from training records in one pass.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from sfumato.data.file_errors import fault
 from sfumato.data.limits import MAX_CATEGORIES
 
 SUM_SLACK = 1e-6
-"""How far a declared sum may be off, relative to its total."""
+"""Tolerance of a declared sum, relative to its total."""
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 
 def is_text(arrow_type: Any) -> bool:
-    """Whether a column is text (plain or dictionary-encoded)."""
+    """Return whether a column is text (plain or dictionary-encoded)."""
     import pyarrow.types as pt
 
     if pt.is_dictionary(arrow_type):
@@ -36,14 +36,14 @@ def is_text(arrow_type: Any) -> bool:
 
 
 def is_number(arrow_type: Any) -> bool:
-    """Whether a column is numeric."""
+    """Return whether a column is numeric."""
     import pyarrow.types as pt
 
     return bool(pt.is_integer(arrow_type) or pt.is_floating(arrow_type) or pt.is_decimal(arrow_type))
 
 
 def as_text(array: Any) -> Any:
-    """A column as trimmed text with null where a value is missing; booleans become no and yes."""
+    """Convert a column to trimmed text, with null for missing values; booleans become no and yes."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.types as pt
@@ -62,7 +62,7 @@ def as_text(array: Any) -> Any:
 
 
 def as_numbers(array: Any) -> Floats | None:
-    """A column as float64 with NaN where a value is missing, or None if some text is not a number."""
+    """Convert a column to float64, with NaN for missing values; None if some text is not a number."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -76,7 +76,7 @@ def as_numbers(array: Any) -> Floats | None:
 
 
 def first_not_number(array: Any) -> tuple[int, str]:
-    """The place and the text of the first value that is not a number."""
+    """Return position and text of the first value that is not a number."""
     for place, value in enumerate(as_text(array).to_pylist()):
         try:
             float(value if value is not None else 0)
@@ -87,7 +87,7 @@ def first_not_number(array: Any) -> tuple[int, str]:
 
 @dataclass
 class _Seen:
-    """What has been seen of one column."""
+    """What has been seen of one column so far."""
 
     numeric: bool
     textual: bool
@@ -115,12 +115,12 @@ class TableFit:
                     file,
                     f"values of type {arrow_type} cannot be part of a table",
                     column=name,
-                    remedy="leave it out of x, or store it as a number or as text",
+                    remedy="remove it from x, or store it as numbers or text",
                 )
             self._seen[name] = _Seen(numeric=is_number(arrow_type) or (text and untyped), textual=text)
 
     def add(self, first_row: int, batch: Any) -> None:
-        """Take in the next records."""
+        """Add a batch of records."""
         for name, seen in self._seen.items():
             array = batch.column(name)
             numbers = as_numbers(array) if seen.numeric else None
@@ -144,7 +144,7 @@ class TableFit:
     def _add_categories(self, name: str, seen: _Seen, array: Any) -> None:
         import pyarrow.compute as pc
 
-        # Text of a CSV may still turn out to be a category, but a long list of numbers need not be kept.
+        # A CSV column of numbers may still turn out to be categorical, but a long list of them need not be kept.
         if seen.numeric and len(seen.categories) > MAX_CATEGORIES:
             return
         text = as_text(array)
@@ -158,17 +158,17 @@ class TableFit:
                     f"'{value}' is not a number",
                     column=name,
                     row=row,
-                    remedy="correct it, or write nothing or ? for a missing value",
+                    remedy="correct it, or leave it empty or write ? if it is missing",
                 )
             raise fault(
                 self._file,
-                f"has more than {MAX_CATEGORIES} different texts",
+                f"has more than {MAX_CATEGORIES} distinct values",
                 column=name,
-                remedy="leave it out of x",
+                remedy="remove it from x",
             )
 
     def columns(self) -> tuple[Column, ...]:
-        """The columns as learned so far."""
+        """Return the columns as learned so far."""
         return tuple(self._column(name, seen) for name, seen in self._seen.items())
 
     def _column(self, name: str, seen: _Seen) -> Column:
@@ -180,7 +180,7 @@ class TableFit:
 
 
 def encode_table(batch: Any, columns: Sequence[Column], file: str, first_row: int) -> FloatArray:
-    """Records as vectors laid out by ``columns``; a category or a gap that training never had is a fault."""
+    """Encode records as vectors laid out by ``columns``. A category or gap that training never had raises."""
     out = np.zeros((batch.num_rows, sum(column.width for column in columns)), dtype=np.float32)
     start = 0
     for column in columns:
@@ -197,14 +197,14 @@ def encode_table(batch: Any, columns: Sequence[Column], file: str, first_row: in
 def encode_vectors(
     values: npt.NDArray[Any], columns: Sequence[Column], file: str, name: str, first_row: int
 ) -> FloatArray:
-    """Records that are a list of numbers each, every place with its own range."""
+    """Encode records that are lists of numbers, with a range for each entry of the list."""
     if values.shape[1:] != (len(columns),):
         raise fault(
             file,
             f"a record has shape {values.shape[1:]}, expected ({len(columns)},)",
             column=name,
             row=first_row,
-            remedy="give records of the same length",
+            remedy="make all records the same length",
         )
     low = np.array([column.low for column in columns])
     high = np.array([column.high for column in columns])
@@ -227,7 +227,7 @@ def _encode_numeric(array: Any, column: Column, out: FloatArray, file: str, firs
             f"'{text}' is not a number",
             column=column.name,
             row=first_row + place,
-            remedy="correct it, or write nothing or ? for a missing value",
+            remedy="correct it, or leave it empty or write ? if it is missing",
         )
     _check_infinite(numbers, file, column.name, first_row)
     missing = np.isnan(numbers)
@@ -255,10 +255,10 @@ def _encode_categorical(array: Any, column: Column, out: FloatArray, file: str, 
         raise fault(
             file,
             f"'{text[place].as_py()}' is not among the {len(column.categories)} categories of "
-            + ("the declared domain" if column.strict else "training"),
+            + ("the declared domain" if column.strict else "the training data"),
             column=column.name,
             row=first_row + place,
-            remedy="map it to one of them, remove the row" + (" or correct the domain" if column.strict else ""),
+            remedy="map it to one of them or remove the row" + (", or correct the domain" if column.strict else ""),
         )
     codes = np.where(missing, len(column.categories), codes)
     out[np.arange(len(codes)), codes] = 1
@@ -269,15 +269,15 @@ def _check_missing(missing: Bools, column: Column, file: str, first_row: int) ->
         raise fault(
             file,
             "the value is missing, which "
-            + ("the domain rules out" if column.strict else "never happened in training"),
+            + ("the domain rules out" if column.strict else "never happened in the training data"),
             column=column.name,
             row=first_row + int(np.argmax(missing)),
-            remedy="fill it in, remove the row" + (" or declare nullable = true" if column.strict else ""),
+            remedy="fill it in or remove the row" + (", or declare nullable = true" if column.strict else ""),
         )
 
 
 def _check_declared(numbers: Floats, column: Column, file: str, first_row: int) -> None:
-    """Raise unless every number that is there lies in the declared range, and is whole if that is declared."""
+    """Raise unless all numbers are in the declared range, and whole if declared so. Missing values pass."""
     outside = (numbers < column.low) | (numbers > column.high)
     if outside.any():
         place = int(np.argmax(outside))
@@ -287,10 +287,10 @@ def _check_declared(numbers: Floats, column: Column, file: str, first_row: int) 
         place = int(np.argmax(broken))
         raise fault(
             file,
-            f"{numbers[place]:g} is not a whole number, which the domain declares",
+            f"{numbers[place]:g} is not a whole number, as the domain requires",
             column=column.name,
             row=first_row + place,
-            remedy="correct it, or the domain",
+            remedy="correct the value or the domain",
         )
 
 
@@ -305,11 +305,11 @@ def _outside(number: float, column: Column, file: str, row: int) -> DataError:
 
 
 def check_sums(batch: Any, schema: Schema, file: str, first_row: int) -> None:
-    """Raise unless the declared fixed sums hold in every record in which no part is missing."""
+    """Raise unless the declared sums hold in every record that has all their columns."""
     for one in schema.sums:
         parts = {name: as_numbers(batch.column(name)) for name in one.names}
         if any(numbers is None for numbers in parts.values()):
-            continue  # not numbers: the encoding says where
+            continue  # not numbers: the encoding will say where
         known: dict[str, Floats] = {name: numbers for name, numbers in parts.items() if numbers is not None}
         total = known[one.total] if isinstance(one.total, str) else np.full(batch.num_rows, one.total)
         found = np.sum([known[name] for name in one.columns], axis=0)
@@ -319,9 +319,9 @@ def check_sums(batch: Any, schema: Schema, file: str, first_row: int) -> None:
             place = int(np.argmax(wrong))
             raise fault(
                 file,
-                f"{' + '.join(one.columns)} is {found[place]:g}, and {total[place]:g} by the declared domain",
+                f"{' + '.join(one.columns)} is {found[place]:g}, but must be {total[place]:g} by the declared domain",
                 row=first_row + place,
-                remedy="correct the record, or the domain's sums",
+                remedy="correct the record or the domain's sums",
             )
 
 
@@ -338,19 +338,18 @@ def _check_infinite(numbers: Floats, file: str, name: str, first_row: int) -> No
 
 
 def decode_table(x: npt.NDArray[Any], schema: Schema) -> Any:
-    """Encoded vectors as a ``pyarrow.Table`` in the owner's units.
+    """Decode vectors to a ``pyarrow.Table`` in the original units.
 
-    Any vectors of the right width are accepted, also ones that no record encodes to: the strongest
-    category wins, whole-number columns are rounded, and a value counts as missing where its indicator
-    exceeds one half.
+    Any vectors of the right width are accepted, even if no record encodes to them: the category with the largest entry
+    wins, integer columns are rounded, and a value is missing if its indicator exceeds one half.
     """
     import pyarrow as pa
 
     if schema.kind != "table":
-        raise DataError(f"only tables can be decoded into columns, these records are of kind '{schema.kind}'.")
+        raise DataError(f"only tables can be decoded into columns, but these records are of kind '{schema.kind}'.")
     values = np.asarray(x, dtype=np.float64)
     if values.ndim != 2 or values.shape[1:] != schema.shape:
-        raise DataError(f"vectors have shape {values.shape[1:]}, the schema says {schema.shape}.")
+        raise DataError(f"the vectors have shape {values.shape[1:]}, but the schema says {schema.shape}.")
     out: dict[str, Any] = {}
     start = 0
     for column in schema.columns:

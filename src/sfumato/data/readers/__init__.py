@@ -1,1 +1,1 @@
-"""Files and folders as sources of named columns."""
+"""Readers that present files and folders as named columns."""

@@ -1,4 +1,4 @@
-"""From what the user names (a data set, a file, a folder) to open sources."""
+"""Opening what the user names: a data set, a file or a folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SourceName = str | PathLike[str]
 
 @dataclass(frozen=True)
 class LocatedSource:
-    """The parts of a data set in order (``train`` and ``test``, or one ``all``) and its entry, if any."""
+    """A data set opened for reading: its parts in order (``train`` and ``test``, or just ``all``) and its entry."""
 
     name: str
     parts: Mapping[str, Source]
@@ -31,11 +31,11 @@ class LocatedSource:
 
     @property
     def reference(self) -> Source:
-        """The part that ranges, categories and classes are learned from."""
+        """The part from which ranges, categories and classes are learned."""
         return next(iter(self.parts.values()))
 
     def chosen(self, part: Part) -> list[Source]:
-        """The sources that ``part`` means."""
+        """Return the sources that make up ``part``."""
         if part == "all":
             return list(self.parts.values())
         if part not in self.parts:
@@ -48,7 +48,7 @@ class LocatedSource:
 
 
 def open_data(source: SourceName) -> LocatedSource:
-    """Open a named set, a Parquet, CSV or npz file, a folder with train.parquet, or a folder of images."""
+    """Open a named set; a Parquet, CSV or npz file; or a folder of images, recordings or Parquet parts."""
     if isinstance(source, str) and source in REGISTRY:
         known = REGISTRY[source]
         if isinstance(known.source, Embedded):
@@ -61,7 +61,7 @@ def open_data(source: SourceName) -> LocatedSource:
         raise fault(
             str(path),
             "does not exist",
-            remedy="check the path, or see the named sets with 'sfumato data list'",
+            remedy="check the path, or list the named data sets with 'sfumato data list'",
         )
     if path.is_dir() and present(path):
         return LocatedSource(path.name, {part: open_file(file) for part, file in present(path).items()})
@@ -69,7 +69,7 @@ def open_data(source: SourceName) -> LocatedSource:
 
 
 def open_file(path: Path) -> Source:
-    """One file or folder of images as a source, by its suffix."""
+    """Open one file, with the reader for its suffix, or one folder of images or recordings."""
     from sfumato.data.readers.media_folder import FolderSource
     from sfumato.data.readers.npz import NpzSource
     from sfumato.data.readers.parquet_csv import CsvSource, ParquetSource
@@ -83,8 +83,8 @@ def open_file(path: Path) -> Source:
     if reader is None:
         raise fault(
             str(path),
-            f"files of type '{path.suffix or 'none'}' are not known",
-            remedy="give Parquet, CSV, .npz or a folder of images",
+            f"the file type '{path.suffix or 'none'}' is not supported",
+            remedy="use Parquet, CSV, .npz or a folder of images",
         )
     opened: Source = reader(path)
     return opened

@@ -1,4 +1,4 @@
-"""A folder of images or .wav files: class sub-folders, or a ``labels.csv`` with a column ``file``."""
+"""Folders of images or .wav files, with one sub-folder per class or a ``labels.csv`` with a column ``file``."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ CLASS = "class"
 
 
 class FolderSource(Source):
-    """Files in the order of ``labels.csv``, else sorted by name; the row number is the place in that order.
+    """A folder with one record per file, in the order of ``labels.csv`` or else sorted by name.
 
-    Columns: ``image`` (or ``audio``), ``file``, ``class`` if there are sub-folders, and those of
-    ``labels.csv``.
+    The columns are ``image`` (or ``audio``), ``file``, ``class`` if there are sub-folders, and those of
+    ``labels.csv``. Row numbers count the files in that order.
     """
 
     def __init__(self, path: Path) -> None:
@@ -32,14 +32,14 @@ class FolderSource(Source):
         if not self._files:
             raise fault(
                 str(path),
-                "holds no images or .wav files",
-                remedy="give a folder with one sub-folder per class",
+                "contains no images or .wav files",
+                remedy="provide a folder with one sub-folder per class",
             )
         self._x = "audio" if all(Path(name).suffix.lower() in AUDIO_SUFFIXES for name in self._files) else "image"
         if self._x in facts:
             raise fault(
                 str(path / LABELS),
-                "this name is taken by the files themselves",
+                "this column name is reserved for the files themselves",
                 column=self._x,
                 remedy="rename the column",
             )
@@ -68,7 +68,7 @@ class FolderSource(Source):
 
         source = CsvSource(self._path / LABELS)
         if "file" not in source.columns:
-            raise fault(source.label, "has no column 'file'", remedy="add one with each file's name inside the folder")
+            raise fault(source.label, "has no column 'file'", remedy="add one with each file's path inside the folder")
         table = pa.Table.from_batches(
             [batch for _, batch in source.batches(source.columns, 65536)], schema=source.schema
         )
@@ -82,7 +82,7 @@ class FolderSource(Source):
                     f"'{name}' lies outside the folder",
                     column="file",
                     row=row,
-                    remedy="name files inside the folder only",
+                    remedy="list only files inside the folder",
                 )
             if not target.is_file():
                 raise fault(
@@ -90,7 +90,7 @@ class FolderSource(Source):
                     f"'{name}' does not exist",
                     column="file",
                     row=row,
-                    remedy="correct the name or remove the line",
+                    remedy="correct the name or remove the row",
                 )
         if CLASS not in facts and facts["file"] and all("/" in name for name in facts["file"]):
             facts[CLASS] = [name.split("/", 1)[0] for name in facts["file"]]
@@ -100,7 +100,7 @@ class FolderSource(Source):
         import pyarrow as pa
 
         with_x = self._x in columns
-        # Encoded pictures are large: fewer files at once keep the memory bounded.
+        # Encoded images are large, so read fewer files at once to bound memory.
         step = min(batch_rows, 256) if with_x else batch_rows
         for first in range(0, len(self._files), step):
             part = self._facts.slice(first, step)
@@ -117,6 +117,6 @@ class FolderSource(Source):
         for row in range(first, first + count):
             file = self._path / self._files[row]
             if file.stat().st_size > MAX_CELL_BYTES:
-                raise fault(str(file), f"is larger than {MAX_CELL_BYTES >> 20} MB", row=row, remedy="store it smaller")
+                raise fault(str(file), f"is larger than {MAX_CELL_BYTES >> 20} MB", row=row, remedy="make it smaller")
             cells.append({"bytes": file.read_bytes(), "path": self._files[row]})
         return pa.array(cells, self.schema.field(self._x).type)

@@ -1,4 +1,4 @@
-"""NumPy ``.npz`` files as sources: read row by row, nothing is unpickled, nothing is extracted."""
+"""NumPy ``.npz`` files, read row by row without unpickling anything or extracting to disk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AnyArray = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class _Member:
-    """What the header of one array says."""
+    """The header of one array."""
 
     name: str
     shape: tuple[int, ...]
@@ -34,7 +34,7 @@ class _Member:
 
 
 class NpzSource(Source):
-    """Arrays of equal length; the columns are the arrays' names."""
+    """An ``.npz`` file whose arrays, all of the same length, are the columns."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -45,7 +45,7 @@ class NpzSource(Source):
             raise fault(
                 str(path),
                 f"the arrays differ in length ({sizes})",
-                remedy="save one entry per record in each",
+                remedy="save arrays with one entry per record",
             )
         super().__init__(
             str(path),
@@ -64,7 +64,7 @@ class NpzSource(Source):
                 str(self._path), f"not a readable .npz file ({error})", remedy="write it with numpy.savez"
             ) from error
         if not found:
-            raise fault(str(self._path), "holds no arrays", remedy="write it with numpy.savez(path, x=..., label=...)")
+            raise fault(str(self._path), "contains no arrays", remedy="write it with numpy.savez(path, x=..., y=...)")
         return found
 
     def _header(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Member:
@@ -75,18 +75,18 @@ class NpzSource(Source):
         if dtype.hasobject or dtype.kind not in "biufUS":
             raise fault(
                 str(self._path),
-                f"holds {dtype} values, which are never loaded",
+                f"contains {dtype} values, which are never loaded",
                 column=name,
                 remedy="save numbers, booleans or fixed-length text",
             )
         if not shape:
             raise fault(str(self._path), "is a single value", column=name, remedy="save one entry per record")
         if shape[0] > MAX_ROWS or math.prod(shape[1:]) > MAX_RECORD_NUMBERS:
-            raise fault(str(self._path), f"has the absurd shape {shape}", column=name, remedy="save smaller records")
+            raise fault(str(self._path), f"shape {shape} is too large", column=name, remedy="save smaller records")
         if info.file_size - header_bytes != shape[0] * member.row_bytes:
             raise fault(
                 str(self._path),
-                f"does not hold the {shape} values its header promises",
+                f"does not contain the {shape} values its header promises",
                 column=name,
                 remedy="write the file again",
             )
@@ -120,16 +120,16 @@ class NpzSource(Source):
         if member.shape[0] * member.row_bytes > MAX_WHOLE_ARRAY_BYTES:
             raise fault(
                 self.label,
-                "is stored column by column and too large to hold whole",
+                "is stored column by column and too large to read at once",
                 column=member.name,
-                remedy="save numpy.ascontiguousarray of it",
+                remedy="save numpy.ascontiguousarray(array) instead",
             )
         flat = np.frombuffer(stream.read(member.shape[0] * member.row_bytes), member.dtype)
         return np.ascontiguousarray(flat.reshape(member.shape, order="F"))
 
 
 def _read_header(stream: IO[bytes], label: str, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Shape, column order, dtype and the header's own length; leaves the stream at the first value."""
+    """Return shape, column order, dtype and header length, leaving the stream at the first value."""
     try:
         version = np.lib.format.read_magic(stream)
         reader = {
@@ -147,7 +147,7 @@ def _read_header(stream: IO[bytes], label: str, name: str) -> tuple[tuple[int, .
 
 
 def _to_arrow(values: AnyArray) -> Any:
-    """The same numbers as an arrow array, without a copy where arrow allows it."""
+    """Convert to an arrow array, without a copy where arrow allows it."""
     import pyarrow as pa
 
     if values.dtype.kind in "US":

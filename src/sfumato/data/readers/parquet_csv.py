@@ -1,4 +1,4 @@
-"""Parquet and CSV files as sources."""
+"""Parquet and CSV files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ParquetSource(Source):
         import pyarrow.parquet as pq
 
         try:
-            # Read ahead by pages, not by row groups: memory stays small however the file was written.
+            # Reading ahead by pages, not row groups, keeps memory small however the file was written.
             self._file = pq.ParquetFile(path, pre_buffer=False, buffer_size=PARQUET_BUFFER_BYTES)
         except (pa.ArrowException, OSError) as error:
             raise fault(str(path), f"not a readable Parquet file ({_brief(error)})", remedy="write it again") from error
@@ -51,7 +51,7 @@ class ParquetSource(Source):
 
 
 class CsvSource(Source):
-    """A CSV file with a header; cells arrive as text, so that no type is guessed from the first block."""
+    """A CSV file with a header. Cells are read as text, so that no type is guessed from the first block."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -84,7 +84,7 @@ class CsvSource(Source):
             raise fault(
                 str(self._path),
                 f"not a readable CSV file ({_brief(error)})",
-                remedy="give a UTF-8 file with a header",
+                remedy="provide a UTF-8 file with a header",
             ) from error
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[Batch]:
@@ -101,7 +101,7 @@ class CsvSource(Source):
             raise fault(
                 self.label,
                 f"cannot be read after row {row - 1} ({_brief(error)})",
-                remedy="repair or remove that line",
+                remedy="repair or remove the faulty line",
             ) from error
 
 
@@ -110,11 +110,11 @@ def _check_names(label: str, names: Sequence[str]) -> None:
     if twice:
         raise fault(label, "two columns have this name", column=twice[0], remedy="rename one of them")
     if not names:
-        raise fault(label, "has no columns", remedy="give a file with a header and records")
+        raise fault(label, "has no columns", remedy="provide a file with a header and records")
 
 
 def _class_names(metadata: dict[bytes, bytes]) -> dict[str, tuple[str, ...]]:
-    """The names behind integer labels as the ``datasets`` library notes them; any other note is ignored."""
+    """Return the class names of integer labels from the metadata of the ``datasets`` library, if there are any."""
     try:
         features = json.loads(metadata[b"huggingface"])["info"]["features"]
         return {
@@ -127,6 +127,6 @@ def _class_names(metadata: dict[bytes, bytes]) -> dict[str, tuple[str, ...]]:
 
 
 def _brief(error: Exception) -> str:
-    """The first line of a library's message, short enough for one sentence."""
+    """Return the first line of a library's error message, shortened."""
     lines = str(error).strip().splitlines()
     return (lines[0] if lines else type(error).__name__)[:160].rstrip(".")

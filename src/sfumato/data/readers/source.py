@@ -1,4 +1,4 @@
-"""What every file looks like to the rest of this room: named arrow columns that arrive in batches of rows."""
+"""The interface every file reader offers to the rest of this package: named arrow columns in batches of rows."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 Batch = tuple[int, Any]
-"""The file's row number of the first record, and a ``pyarrow.RecordBatch``."""
+"""The row number of the first record in the file, and a ``pyarrow.RecordBatch``."""
 
 
 class Source(ABC):
     """Records in a file or in memory.
 
-    ``label`` is how messages call it, ``stem`` goes into the ids of rows without a subject, ``untyped``
-    says that text may stand for numbers (CSV), ``cell_shapes`` holds what arrow cannot say about nested
-    cells, and ``class_names`` the names behind integer codes where the file carries them.
+    ``label`` is its name in messages, and ``stem`` goes into the ids of rows without a subject. ``untyped`` means
+    that text may stand for numbers (CSV). ``cell_shapes`` gives the shapes of nested cells, which arrow cannot
+    express, and ``class_names`` the names behind integer codes if the file carries them.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Source(ABC):
 
     @abstractmethod
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[Batch]:
-        """The records in file order, at most ``batch_rows`` at a time, with these columns only."""
+        """Iterate over the records in file order, at most ``batch_rows`` at a time, with these columns only."""
 
 
 class MemorySource(Source):

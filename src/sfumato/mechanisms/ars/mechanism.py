@@ -17,13 +17,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
-from sfumato.core.errors import DataError, UsageError, check_range, unknown
+from sfumato.core.errors import DataError, UsageError
 from sfumato.core.guarantee import Guarantee, empirical
 from sfumato.core.knowledge import Participant
 from sfumato.core.randomness import Randomness, Secure, Seeded, derive_seed
-from sfumato.core.release import Release
 from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
+from sfumato.core.traits import Traits
 from sfumato.mechanisms.ars.autoencoder_stage import autoencoder_stage
 from sfumato.mechanisms.ars.column_blocks import Block, blocks_of
 from sfumato.mechanisms.ars.hardened import Adversaries, HardeningGame, sieve
@@ -32,6 +32,7 @@ from sfumato.mechanisms.ars.published_encoder import Published, public_schema
 from sfumato.mechanisms.ars.training_stages import Play, Stage, train_stages
 from sfumato.mechanisms.base import Mechanism, Progress, check_records, no_progress
 from sfumato.mechanisms.device_secret import check_secret, check_secret_file, derived, device_secret, drawn_secret
+from sfumato.mechanisms.parameters import anything, choice, flag, learning_rate, number, whole
 from sfumato.nets.autoencoders import autoencoder, standardise, substitute_decoder, unstandardised
 from sfumato.nets.encoders import classifier
 from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches, take_step
@@ -51,78 +52,46 @@ class ARS(Mechanism):
 
     ``published``: noise of n steps against the party's own substitute decoder, under a secret mask (Eqs. 9–15).
     ``hardened``: an encoder that keeps what the utility labels need, and random noise of the same ε; see
-    ``sharing.hardening``. ``epsilon`` is the defence intensity in standard deviations of a latent: no privacy budget.
+    ``ars.hardened``. ``epsilon`` is the defence intensity in standard deviations of a latent: no privacy budget.
 
-    ``keep`` is how many numbers the hardened variant shares of a record (0: ``latent``).
-
-    ``lam`` holds λ₀, λ₁ … λ_M of Eq. 15 ("0.5,0.25,0.25"); empty is the paper's choice, ½ for the record and the rest
-    in equal parts for the private labels. ``parties`` share the owner's records among them: by ``rows``, where the
-    first is the initiator, or by ``columns``, where each has an encoder of its own (§4.4.2). ``masked`` is Eq. 12's
-    mask; ``keyed`` makes mask and noise a secret function of party and record, so that a record that is released
-    twice leaves in the same way twice.
+    By ``rows`` the first party is the initiator and publishes the encoder; by ``columns`` each party has one of its own
+    (§4.4.2).
     """
 
     name = "ars"
     knob = "epsilon"
-    randomised = True
 
-    parties_: tuple[SharingParty, ...]
-    blocks_: tuple[Block, ...]
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        variant: Variant = "hardened",
-        lam: str | Sequence[float] = "",
-        latent: int = 64,
-        keep: int = 0,
-        n: int = 10,
-        masked: bool = True,
-        keyed: bool = True,
-        strength: float = 0.1,
-        parties: int = 1,
-        split: Split = "rows",
-        rate: float = 4e-3,
-        epochs: int = 20,
-        batch: int = 128,
-        seed: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.variant = variant
-        self.lam = lam
-        self.latent = latent
-        self.keep = keep
-        self.n = n
-        self.masked = masked
-        self.keyed = keyed
-        self.strength = strength
-        self.parties = parties
-        self.split = split
-        self.rate = rate
-        self.epochs = epochs
-        self.batch = batch
-        self.seed = seed
+    epsilon: float = number(
+        default=1.0, low=0.0, high=1e3, help="size of the noise in standard deviations of a latent; no privacy budget"
+    )
+    variant: Variant = choice(
+        default="hardened", options=get_args(Variant), help="our encoder and random noise, or the paper's scheme"
+    )
+    lam: str | Sequence[float] = anything(
+        default="", help="λ₀, λ₁ … of Eq. 15 (0.5,0.25,0.25); empty: ½ for the record, the rest in equal parts"
+    )
+    latent: int = whole(default=64, low=1, high=4096, help="numbers in the autoencoder's latent")
+    keep: int = whole(default=0, low=0, high=4096, help="numbers shared of a record (hardened only); 0: latent")
+    n: int = whole(default=10, low=1, high=1000, help="steps of the noise (Eq. 9; published only)")
+    masked: bool = flag(default=True, help="noise under the secret mask of Eq. 12 (published only)")
+    keyed: bool = flag(default=True, help="mask and noise follow from secret and record: a second release is the same")
+    strength: float = number(default=0.1, low=0.0, high=1e3, help="weight of the adversaries' loss (hardened only)")
+    parties: int = whole(default=1, low=1, high=1000, help="parties that share the owner's records")
+    split: Split = choice(default="rows", options=get_args(Split), help="what each party holds: records, or columns")
+    rate: float = learning_rate(default=4e-3)
+    epochs: int = whole(default=20, low=1, high=10_000, help="passes over the records in each stage of training")
+    batch: int = whole(default=128, low=8, high=65_536, help="records in a mini-batch")
 
     @property
-    def needs_labels(self) -> bool:
-        return self.variant == "hardened"
+    def traits(self) -> Traits:
+        return Traits(
+            variant=self.variant, randomised=True, needs_labels=self.variant == "hardened", parties=self.parties
+        )
 
     def _check_params(self) -> None:
-        for parameter, known in (("variant", get_args(Variant)), ("split", get_args(Split))):
-            if getattr(self, parameter) not in known:
-                raise unknown(f"{parameter} of {self.name}", getattr(self, parameter), known)
-        check_range(self.name, "epsilon", self.epsilon, 0.0, 1e3)
-        check_range(self.name, "latent", self.latent, 1, 4096)
-        check_range(self.name, "keep", self.keep, 0, 4096)
+        super()._check_params()
         if self.keep and self.variant != "hardened":
             raise UsageError(f"{self.name}: keep={self.keep} is for variant=hardened: the published one sends latents.")
-        check_range(self.name, "n", self.n, 1, 1000)
-        check_range(self.name, "strength", self.strength, 0.0, 1e3)
-        check_range(self.name, "parties", self.parties, 1, 1000)
-        check_range(self.name, "rate", self.rate, 0.0, 1.0, open_low=True)
-        check_range(self.name, "epochs", self.epochs, 1, 10_000)
-        check_range(self.name, "batch", self.batch, 8, 65_536)
         given = self._given_weights()
         if given and not (all(each >= 0 for each in given) and math.isclose(sum(given), 1.0, abs_tol=0.011)):
             said = ",".join(f"{each:g}" for each in given)
@@ -159,7 +128,7 @@ class ARS(Mechanism):
         weights = self._weights(schema)
         self.defence_ = Defence(self.epsilon, self.n, weights, self.masked)
         torch.manual_seed(derive_seed(self.seed, self.name, "weights"))
-        self.blocks_ = blocks_of(schema, self.parties if self.split == "columns" else 1)
+        self.blocks_: tuple[Block, ...] = blocks_of(schema, self.parties if self.split == "columns" else 1)
         self._fronts: list[nn.Sequential] = []
         self._encoders: list[nn.Sequential] = []
         self._decoders: list[nn.Module] = []
@@ -184,7 +153,7 @@ class ARS(Mechanism):
             elif place < len(self.blocks_):
                 counts = [[len(c) for c in labels.values()] for labels in (schema.utility, schema.private)]
                 self._adversaries.append(Adversaries.built(shadow, self.width, *counts))
-        self.parties_ = tuple(self._party(place, schema) for place in range(self.parties))
+        self.parties_: tuple[SharingParty, ...] = tuple(self._party(place, schema) for place in range(self.parties))
         self._secret = b""
 
     def _party(self, place: int, schema: Schema) -> SharingParty:
@@ -336,12 +305,11 @@ class ARS(Mechanism):
             raise DataError(f"the published encoder's settings are not those of a published {cls.name}: see '{what}'.")
         return dict(params)
 
-    def release(self, data: Dataset, *, seed: int | None = None, secret: bytes | None = None) -> Release:
-        """As every mechanism; ``secret`` is the party's own, instead of the one of ``SFUMATO_DEVICE_SECRET``."""
-        if secret is not None:
-            check_secret(secret)
-            self._secret = secret
-        return super().release(data, seed=seed)
+    def hold_secret(self, secret: bytes) -> Self:
+        """Use this party's own secret instead of the one that ``SFUMATO_DEVICE_SECRET`` names."""
+        check_secret(secret)
+        self._secret = secret
+        return self
 
     def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
         secret = self._release_secret(randomness)
@@ -376,17 +344,19 @@ class ARS(Mechanism):
         """The same again if ``keyed``; else other masks and noise every time."""
         if self.keyed:
             return (self.transform(data.x, seed=seed, name=data.name),) * times
-        return super().repeated(data, times, seed=seed)
+        seeds = (derive_seed(seed, number) for number in range(times))
+        return tuple(self.transform(data.x, seed=each, name=data.name) for each in seeds)
 
-    def masks(self, count: int, *, seed: int) -> FloatArray | None:
+    def secrets(self, data: Dataset, *, seed: int) -> dict[str, FloatArray]:
+        """The mask of each record's party, (N, h); nothing where noise has no mask."""
         if self.variant == "hardened" or self.split == "columns":
-            return None
+            return {}
         secret = drawn_secret(Seeded(seed))
         rows = [
             party.mask(derived(secret, "party", place), self.latent, self.masked)
             for place, party in enumerate(self.parties_)
         ]
-        return np.stack(rows)[np.arange(count) % self.parties]
+        return {"mask": np.stack(rows)[np.arange(len(data)) % self.parties]}
 
     def participant(self, data: Dataset, *, seed: int) -> Participant | None:
         if self.variant == "hardened" or self.split == "columns":

@@ -17,17 +17,17 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
-from sfumato.core.errors import check_range
 from sfumato.core.guarantee import Guarantee, empirical
 from sfumato.core.randomness import Randomness, derive_seed
 from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
+from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism, Progress
 from sfumato.mechanisms.baselines.mmd import groups_mmd
 from sfumato.mechanisms.filter.binary_columns import BinaryColumns
 from sfumato.mechanisms.filter.vae_networks import elu_chain, kl_to_prior, posterior
-from sfumato.mechanisms.played import CONTINUED
-from sfumato.mechanisms.training import train
+from sfumato.mechanisms.parameters import learning_rate, number, whole
+from sfumato.mechanisms.training import CONTINUED, train
 from sfumato.nets.training_loop import as_tensor, decay_rate, forward_in_batches, minibatches, take_step
 
 _HIDDEN = (300, 300)
@@ -40,29 +40,20 @@ _PREDICTOR_STEPS = 5
 class FairAutoencoder(Mechanism):
     """Releases z ~ q(z|x, s); s is every private label of the schema. A subclass says what one batch trains."""
 
-    randomised = True
-    reads_private = True
+    latent: int = whole(default=10, low=1, high=4096, help="numbers in a latent")
+    rate: float = learning_rate(default=1e-3)
+    epochs: int = whole(default=30, low=1, high=10_000, help="passes over the owner's records")
+    batch: int = whole(default=256, low=8, high=65_536, help="records in a mini-batch")
 
-    latent: int
-    rate: float
-    epochs: int
-    batch: int
-
-    columns_: nn.Module
-    encoder_: nn.Module
-    decoder_: nn.Module
-
-    def _check_params(self) -> None:
-        check_range(self.name, "latent", self.latent, 1, 4096)
-        check_range(self.name, "rate", self.rate, 0.0, 1.0, open_low=True)
-        check_range(self.name, "epochs", self.epochs, 1, 10_000)
-        check_range(self.name, "batch", self.batch, 8, 65_536)
+    @property
+    def traits(self) -> Traits:
+        return Traits(role="baseline", randomised=True, reads_private=True)
 
     def _build(self, schema: Schema) -> None:
         torch.manual_seed(derive_seed(self.seed, self.name, "weights"))
         columns = BinaryColumns(schema.columns) if schema.kind == "table" else None
         size = schema.size if columns is None else columns.size
-        self.columns_ = nn.Flatten() if columns is None else columns
+        self.columns_: nn.Module = nn.Flatten() if columns is None else columns
         self._private = [len(classes) for classes in schema.private.values()]
         self.encoder_ = elu_chain(size + sum(self._private), *_HIDDEN, 2 * self.latent)
         self.decoder_ = elu_chain(self.latent + sum(self._private), *_HIDDEN, size)
@@ -144,33 +135,8 @@ class VFAE(FairAutoencoder):
     name = "vfae"
     knob = "mmd"
 
-    label_encoder_: nn.Module
-    label_decoder_: nn.Module
-    classifier_: nn.Module
-
-    def __init__(
-        self,
-        *,
-        mmd: float = 1000.0,
-        alpha: float = 1.0,
-        latent: int = 10,
-        rate: float = 1e-3,
-        epochs: int = 30,
-        batch: int = 256,
-        seed: int = 0,
-    ) -> None:
-        self.mmd = mmd
-        self.alpha = alpha
-        self.latent = latent
-        self.rate = rate
-        self.epochs = epochs
-        self.batch = batch
-        self.seed = seed
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_range("vfae", "mmd", self.mmd, 0.0, 1e6)
-        check_range("vfae", "alpha", self.alpha, 0.0, 1e6)
+    mmd: float = number(default=1000.0, low=0.0, high=1e6, help="weight of the discrepancy between private groups")
+    alpha: float = number(default=1.0, low=0.0, high=1e6, help="weight of the label's loss")
 
     def _build(self, schema: Schema) -> None:
         super()._build(schema)
@@ -232,35 +198,9 @@ class LMIFR(FairAutoencoder):
     name = "lmifr"
     knob = "information"
 
-    predictor_: nn.Module
-    constraints_: Constraints
-
-    def __init__(
-        self,
-        *,
-        information: float = 0.01,
-        capacity: float = 6.0,
-        ascent: float = 0.1,
-        latent: int = 10,
-        rate: float = 1e-3,
-        epochs: int = 30,
-        batch: int = 256,
-        seed: int = 0,
-    ) -> None:
-        self.information = information
-        self.capacity = capacity
-        self.ascent = ascent
-        self.latent = latent
-        self.rate = rate
-        self.epochs = epochs
-        self.batch = batch
-        self.seed = seed
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_range("lmifr", "information", self.information, 0.0, 1e6)
-        check_range("lmifr", "capacity", self.capacity, 0.0, 1e6, open_low=True)
-        check_range("lmifr", "ascent", self.ascent, 0.0, 1e3, open_low=True)
+    information: float = number(default=0.01, low=0.0, high=1e6, help="ε₂: nats that z may hold about s")
+    capacity: float = number(default=6.0, low=0.0, high=1e6, above_low=True, help="ε₁: nats that z may hold in all")
+    ascent: float = number(default=0.1, low=0.0, high=1e3, above_low=True, help="step of the multipliers")
 
     def _build(self, schema: Schema) -> None:
         super()._build(schema)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,14 @@ import torch
 from torch import Tensor, nn
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
-from sfumato.core.errors import UsageError, check_range
+from sfumato.core.errors import UsageError
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.randomness import Randomness
 from sfumato.core.run_folder import RunFolder
+from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism, Progress
 from sfumato.mechanisms.filter.latent_mechanism import LatentMechanism
-from sfumato.mechanisms.filter.vae import VAE
+from sfumato.mechanisms.parameters import number
 from sfumato.privacy.gaussian_mechanism import budget_needed, gaussian_epsilon, sigma_for_budget
 
 
@@ -26,36 +28,24 @@ class Gaussian(LatentMechanism):
     ``budget`` (before clipping).
 
     Latents are clipped to a ball of radius 2√d (d is the prior's mean squared length): without it no (ε, δ) exists.
-    With ``epsilon`` > 0 that ε is demanded at ``delta``, and a budget that is too small for it is refused.
     """
 
     name = "gaussian"
 
-    sigma_: float
+    epsilon: float = number(
+        default=0.0,
+        low=0.0,
+        high=1e6,
+        help="demanded ε; a budget too small for it is refused; 0: what the budget gives",
+    )
+    delta: float = number(default=1e-5, low=0.0, high=1.0, above_low=True, help="δ at which ε is stated")
 
-    def __init__(
-        self,
-        *,
-        base: str | VAE = "",
-        budget: float = 300.0,
-        divergence: str = "kl",
-        epsilon: float = 0.0,
-        delta: float = 1e-5,
-        output: str = "latent",
-        seed: int = 0,
-    ) -> None:
-        self.base = base
-        self.budget = budget
-        self.divergence = divergence
-        self.epsilon = epsilon
-        self.delta = delta
-        self.output = output
-        self.seed = seed
+    @property
+    def traits(self) -> Traits:
+        return replace(super().traits, role="baseline")
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_range("gaussian", "epsilon", self.epsilon, 0.0, 1e6)
-        check_range("gaussian", "delta", self.delta, 0.0, 1.0, open_low=True)
         if self.delta == 1.0:
             raise UsageError("gaussian: delta=1 promises nothing: give a value below 1, for instance 1e-5.")
 

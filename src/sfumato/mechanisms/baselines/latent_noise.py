@@ -10,15 +10,17 @@ import torch
 from torch import nn
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
-from sfumato.core.errors import UsageError, check_range, unknown
+from sfumato.core.errors import UsageError
 from sfumato.core.guarantee import Guarantee, empirical
 from sfumato.core.randomness import Randomness, derive_seed
 from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
+from sfumato.core.traits import Traits
 from sfumato.mechanisms.ars.autoencoder_stage import autoencoder_stage
 from sfumato.mechanisms.ars.training_stages import train_stages
 from sfumato.mechanisms.base import Mechanism, Progress
-from sfumato.mechanisms.training import load_state_of
+from sfumato.mechanisms.parameters import choice, learning_rate, number, whole
+from sfumato.mechanisms.storage import load_state_of
 from sfumato.nets.autoencoders import autoencoder
 from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches
 
@@ -39,44 +41,24 @@ class LatentNoise(Mechanism):
 
     name = "latent-noise"
     knob = "epsilon"
-    randomised = True
 
-    encoder_: nn.Sequential
-    decoder_: nn.Module
-    directions_: nn.Linear | None
+    epsilon: float = number(
+        default=1.0, low=0.0, high=1e3, help="size of the noise in standard deviations of a latent; no privacy budget"
+    )
+    way: Way = choice(default="uniform", options=get_args(Way), help="how latents are protected")
+    keep: int = whole(default=16, low=0, high=4096, help="principal directions that leave (way=pca only)")
+    one_in: int = whole(default=1, low=1, high=1000, help="the autoencoder learns from every one_in-th record")
+    latent: int = whole(default=64, low=1, high=4096, help="numbers in the autoencoder's latent")
+    rate: float = learning_rate(default=4e-3)
+    epochs: int = whole(default=20, low=1, high=10_000, help="passes over the owner's records")
+    batch: int = whole(default=128, low=8, high=65_536, help="records in a mini-batch")
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        way: Way = "uniform",
-        keep: int = 16,
-        one_in: int = 1,
-        latent: int = 64,
-        rate: float = 4e-3,
-        epochs: int = 20,
-        batch: int = 128,
-        seed: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.way = way
-        self.keep = keep
-        self.one_in = one_in
-        self.latent = latent
-        self.rate = rate
-        self.epochs = epochs
-        self.batch = batch
-        self.seed = seed
+    @property
+    def traits(self) -> Traits:
+        return Traits(role="baseline", variant=self.way, randomised=self.way != "pca")
 
     def _check_params(self) -> None:
-        if self.way not in get_args(Way):
-            raise unknown(f"way of {self.name}", self.way, get_args(Way))
-        check_range(self.name, "epsilon", self.epsilon, 0.0, 1e3)
-        check_range(self.name, "one_in", self.one_in, 1, 1000)
-        check_range(self.name, "latent", self.latent, 1, 4096)
-        check_range(self.name, "rate", self.rate, 0.0, 1.0, open_low=True)
-        check_range(self.name, "epochs", self.epochs, 1, 10_000)
-        check_range(self.name, "batch", self.batch, 8, 65_536)
+        super()._check_params()
         if self.way == "pca" and not 1 <= self.keep <= self.latent:
             raise UsageError(f"{self.name}: keep={self.keep}: keep 1 to {self.latent} directions of {self.latent}.")
 
@@ -85,8 +67,7 @@ class LatentNoise(Mechanism):
         self.encoder_, decoder = autoencoder(schema.kind, schema.shape, self.latent)
         channels_last(self.encoder_)
         self.decoder_ = channels_last(decoder)
-        self.directions_ = None
-        self.randomised = self.way != "pca"
+        self.directions_: nn.Linear | None = None
         if self.way == "pca":
             self.directions_ = nn.Linear(self.latent, self.keep, bias=False).requires_grad_(False)
 

@@ -9,13 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
-from sfumato.core.errors import check_range
 from sfumato.core.guarantee import Guarantee, empirical
 from sfumato.core.randomness import Randomness, Seeded, derive_seed
 from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
+from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism, Progress
-from sfumato.mechanisms.encoder_mechanism import Architecture, Discriminative, PlainNetwork
+from sfumato.mechanisms.encoder_mechanism import Discriminative, PlainNetwork
+from sfumato.mechanisms.parameters import number, whole
 from sfumato.nets.encoders import classifier, output_shape
 from sfumato.nets.training_loop import as_tensor, forward_in_batches, minibatches
 
@@ -24,6 +25,10 @@ class DNN(PlainNetwork):
     """``dnn``: features of an ordinary network with the same encoder and classifier as ``ran``."""
 
     name = "dnn"
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(role="baseline")
 
     def guarantee(self) -> Guarantee:
         return empirical("Plain features: trained for the task alone, without any defence.")
@@ -55,36 +60,24 @@ class _Projection(nn.Module):
 class DNNResized(DNN):
     """``dnn-resized``: features reduced by PCA, plus Laplace noise (Ossia et al. 2017).
 
-    ``noise`` is in units of the kept components' root-mean-square deviation. The classifier is trained on what
-    leaves, with fresh noise every epoch.
+    The classifier is trained on what leaves, with fresh noise every epoch.
     """
 
     name = "dnn-resized"
     knob = "noise"
-    randomised = True
 
-    projection_: _Projection
-    resized_classifier_: nn.Module
+    noise: float = number(
+        default=0.5,
+        low=0.0,
+        high=100.0,
+        above_low=True,
+        help="Laplace noise, in units of the kept components' root-mean-square deviation",
+    )
+    components: int = whole(default=64, low=1, high=100_000, help="principal components that leave")
 
-    def __init__(
-        self,
-        *,
-        noise: float = 0.5,
-        components: int = 64,
-        rate: float = 1e-3,
-        epochs: int = 4,
-        batch: int = 128,
-        architecture: Architecture = "auto",
-        seed: int = 0,
-    ) -> None:
-        super().__init__(rate=rate, epochs=epochs, batch=batch, architecture=architecture, seed=seed)
-        self.noise = noise
-        self.components = components
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_range("dnn-resized", "noise", self.noise, 0.0, 100.0, open_low=True)
-        check_range("dnn-resized", "components", self.components, 1, 100_000)
+    @property
+    def traits(self) -> Traits:
+        return Traits(role="baseline", randomised=True)
 
     def _build(self, schema: Schema) -> None:
         super()._build(schema)

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from sfumato.core.dataset import FloatArray, IntArray
-from sfumato.core.errors import check_range
 from sfumato.core.guarantee import Guarantee, empirical
 from sfumato.core.randomness import Randomness
-from sfumato.mechanisms.encoder_mechanism import Architecture, PlainNetwork
+from sfumato.core.traits import Traits
+from sfumato.mechanisms.encoder_mechanism import PlainNetwork
+from sfumato.mechanisms.parameters import number
 from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 
@@ -20,7 +21,10 @@ class Undefended(PlainNetwork):
     """``none``: the raw record leaves, and the service runs the whole network. The control of every attack."""
 
     name = "none"
-    releases_raw = True
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(role="control", unprotected="record")
 
     def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
         return x.copy()
@@ -45,25 +49,14 @@ class Noisy(Undefended):
 
     name = "noisy"
     knob = "noise"
-    releases_raw = False
-    randomised = True
 
-    def __init__(
-        self,
-        *,
-        noise: float = 0.5,
-        rate: float = 1e-3,
-        epochs: int = 4,
-        batch: int = 128,
-        architecture: Architecture = "auto",
-        seed: int = 0,
-    ) -> None:
-        super().__init__(rate=rate, epochs=epochs, batch=batch, architecture=architecture, seed=seed)
-        self.noise = noise
+    noise: float = number(
+        default=0.5, low=0.0, high=100.0, above_low=True, help="scale of the Laplace noise on records in [0, 1]"
+    )
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_range("noisy", "noise", self.noise, 0.0, 100.0, open_low=True)
+    @property
+    def traits(self) -> Traits:
+        return Traits(role="baseline", randomised=True)
 
     def _protect(self, x: Tensor, randomness: Randomness) -> Tensor:
         return x + torch.from_numpy(randomness.laplace(tuple(x.shape), self.noise)).float()

@@ -8,54 +8,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from sfumato.core.dataset import FloatArray, IntArray
-from sfumato.core.errors import check_range
 from sfumato.core.guarantee import Guarantee, empirical
 from sfumato.core.randomness import Randomness, derive_seed
 from sfumato.core.schema import Schema
+from sfumato.core.traits import Traits
 from sfumato.mechanisms.encoder_mechanism import Discriminative
-from sfumato.mechanisms.phase.cut import CUSTOM, Model, check_model, cut, generator
-from sfumato.mechanisms.played import PlayedMechanism
+from sfumato.mechanisms.parameters import number
+from sfumato.mechanisms.phase.cut import CutNetwork, cut, generator
 from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches
 
 
-class Split(PlayedMechanism):
+class Split(CutNetwork):
     """``split``: the original network; what leaves is its feature at the cut."""
 
     name = "split"
 
-    encoder_: nn.Module
-    rest_: nn.Module
-
-    def __init__(
-        self,
-        model: Model = "auto",
-        *,
-        encrypt_to: str = "auto",
-        decrypt_from: str = "auto",
-        rate: float = 3e-3,
-        epochs: int = 4,
-        batch: int = 128,
-        seed: int = 0,
-    ) -> None:
-        self.model = model
-        self.encrypt_to = encrypt_to
-        self.decrypt_from = decrypt_from
-        self.rate = rate
-        self.epochs = epochs
-        self.batch = batch
-        self.seed = seed
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_model(self.name, self.model, self.encrypt_to, self.decrypt_from)
-        check_range(self.name, "rate", self.rate, 0.0, 1.0, open_low=True)
+    @property
+    def traits(self) -> Traits:
+        return Traits(role="baseline")
 
     def _build(self, schema: Schema) -> None:
         torch.manual_seed(derive_seed(self.seed, self.name, "weights"))
@@ -80,10 +56,6 @@ class Split(PlayedMechanism):
 
     def _modules(self) -> dict[str, nn.Module]:
         return {"encoder": self.encoder_, "rest": self.rest_}
-
-    def stored_params(self) -> dict[str, Any]:
-        own = not isinstance(self.model, str)
-        return {**super().stored_params(), **({"model": CUSTOM} if own else {})}
 
     def guarantee(self) -> Guarantee:
         return empirical("The plain feature at the cut of a network trained for the task alone: no defence.")
@@ -128,30 +100,14 @@ class SplitNoisy(Split):
 
     name = "split-noisy"
     knob = "gamma"
-    randomised = True
 
-    noise_: _Noise
+    gamma: float = number(
+        default=0.5, low=0.0, high=100.0, above_low=True, help="γ: noise in units of the feature's mean magnitude"
+    )
 
-    def __init__(
-        self,
-        model: Model = "auto",
-        *,
-        gamma: float = 0.5,
-        encrypt_to: str = "auto",
-        decrypt_from: str = "auto",
-        rate: float = 3e-3,
-        epochs: int = 4,
-        batch: int = 128,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(
-            model, encrypt_to=encrypt_to, decrypt_from=decrypt_from, rate=rate, epochs=epochs, batch=batch, seed=seed
-        )
-        self.gamma = gamma
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_range("split-noisy", "gamma", self.gamma, 0.0, 100.0, open_low=True)
+    @property
+    def traits(self) -> Traits:
+        return Traits(role="baseline", randomised=True)
 
     def _build(self, schema: Schema) -> None:
         super()._build(schema)

@@ -11,12 +11,14 @@ from typing import Any, Self
 from torch import Tensor, nn
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
-from sfumato.core.errors import DataError, UsageError, check_range, unknown
+from sfumato.core.errors import DataError, UsageError
 from sfumato.core.randomness import Randomness
 from sfumato.core.run_folder import RunFolder, read_json, write_json
 from sfumato.core.schema import Schema
+from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.filter.vae import VAE
+from sfumato.mechanisms.parameters import anything, choice, number
 from sfumato.privacy.divergence import DIVERGENCES, Divergence
 
 OUTPUTS = ("latent", "data")
@@ -27,27 +29,26 @@ SMALLEST_BUDGET = 1e-3
 
 
 class LatentMechanism(Mechanism):
-    """``base`` is the run folder of a fitted ``vae`` or a fitted ``VAE``; without one an autoencoder is trained first.
+    """Perturbs the latent of ``base``, an autoencoder of the user's; without one it trains its own first."""
 
-    ``output`` says what leaves: the perturbed ``latent`` or the ``data`` decoded from it.
-    """
-
-    randomised = True
     spare = ("classifier",)
     knob = "budget"
 
-    base: str | VAE
-    budget: float
-    divergence: str
-    output: str
+    base: str | VAE = anything(
+        default="", builds_on=True, help="run folder of a fitted vae, or a fitted VAE; empty: train one first"
+    )
+    budget: float = number(
+        default=300.0, low=0.0, high=1e9, above_low=True, help="b: mean divergence of the perturbed from the latent"
+    )
+    divergence: str = choice(default="kl", options=DIVERGENCES, help="the unit of the budget")
+    output: str = choice(default="latent", options=OUTPUTS, help="what leaves: the latent, or data decoded from it")
 
-    base_: VAE
+    @property
+    def traits(self) -> Traits:
+        return Traits(randomised=True, gives_records=self.output == "data")
 
     def _check_params(self) -> None:
-        for parameter, known in (("divergence", DIVERGENCES), ("output", OUTPUTS)):
-            if getattr(self, parameter) not in known:
-                raise unknown(parameter, getattr(self, parameter), known)
-        check_range(self.name, "budget", self.budget, 0.0, 1e9, open_low=True)
+        super()._check_params()
         if self.budget < SMALLEST_BUDGET:
             raise UsageError(
                 f"{self.name}: budget={self.budget:g} is out of reach: below {SMALLEST_BUDGET:g} a perturbation could "
@@ -59,7 +60,7 @@ class LatentMechanism(Mechanism):
 
     def _build(self, schema: Schema) -> None:
         if self.base == "":
-            self.base_ = VAE(seed=self.seed)
+            self.base_: VAE = VAE(seed=self.seed)
             self.base_.schema_ = schema
             self.base_._build(schema)
             return
@@ -98,9 +99,6 @@ class LatentMechanism(Mechanism):
 
     def decode(self, payload: FloatArray) -> FloatArray:
         return payload if self.output == "data" else self.base_.decode(payload)
-
-    def gives_records(self) -> bool:
-        return self.output == "data"
 
     def public_encoder(self) -> nn.Module:
         return self.base_.encoder_

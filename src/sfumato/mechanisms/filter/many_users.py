@@ -15,7 +15,7 @@ from sfumato.mechanisms.filter.label_choices import refuse_impossible
 from sfumato.mechanisms.filter.mechanism import FEWEST_RECORDS, Filter
 from sfumato.mechanisms.filter.min_max_game import ROUNDS, Choice, Labels, MinMaxGame
 from sfumato.mechanisms.filter.vae import VAE
-from sfumato.mechanisms.training import state_of
+from sfumato.mechanisms.storage import state_of
 
 
 @dataclass(frozen=True)

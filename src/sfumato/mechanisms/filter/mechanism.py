@@ -14,12 +14,13 @@ import torch
 from torch import Tensor, nn
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
-from sfumato.core.errors import DataError, check_range
+from sfumato.core.errors import DataError
 from sfumato.core.guarantee import Guarantee, empirical
 from sfumato.core.intervals import mean_interval
 from sfumato.core.randomness import Randomness, derive_seed
 from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
+from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism, Progress
 from sfumato.mechanisms.filter.batched_mlp import BatchedMLP
 from sfumato.mechanisms.filter.budget import spent
@@ -27,7 +28,7 @@ from sfumato.mechanisms.filter.filter_networks import Filters, Shape, filters
 from sfumato.mechanisms.filter.label_choices import refuse_impossible
 from sfumato.mechanisms.filter.latent_mechanism import LatentMechanism
 from sfumato.mechanisms.filter.min_max_game import ROUNDS, Choice, Labels, MinMaxGame, Rules, Spent
-from sfumato.mechanisms.filter.vae import VAE
+from sfumato.mechanisms.parameters import learning_rate, number, whole
 from sfumato.mechanisms.training import train
 from sfumato.nets.training_loop import as_tensor
 
@@ -37,59 +38,29 @@ FEWEST_RECORDS = 100
 class Filter(LatentMechanism):
     """Hides every private label and serves the first utility label: z̃ = z + m(μ, ε₀, y) + A_ε·ε.
 
-    ``budget`` is b, the mean divergence of the perturbed from the original latent, in units of ``divergence``;
-    ``beta`` is β of Eq. 2, between losses in units of log(classes). ``adversary_steps`` are taken by h and ν for each
-    step of the filter.
+    All losses are in units of log(classes), so that β means the same for ten classes and for two.
     """
 
     name = "filter"
-    reads_private = True
     shape: ClassVar[Shape] = "nonlinear"
     hidden: ClassVar[tuple[int, ...]] = (128, 128)
     """Widths of adversary h and utility classifier ν."""
 
-    filter_: Filters
-    classifier_: BatchedMLP
-    spent_: Spent
+    beta: float = number(default=0.5, low=0.0, high=1e6, help="β of Eq. 2: larger serves better and hides less")
+    steps: int = whole(default=1000, low=ROUNDS, high=10_000_000, help="steps of the filter")
+    adversary_steps: int = whole(default=3, low=1, high=100, help="steps of h and ν for each step of the filter")
+    batch: int = whole(default=512, low=8, high=65_536, help="records in a mini-batch")
+    rate: float = learning_rate(default=3e-3)
 
-    def __init__(
-        self,
-        *,
-        base: str | VAE = "",
-        budget: float = 300.0,
-        divergence: str = "kl",
-        beta: float = 0.5,
-        output: str = "latent",
-        steps: int = 1000,
-        adversary_steps: int = 3,
-        batch: int = 512,
-        rate: float = 3e-3,
-        seed: int = 0,
-    ) -> None:
-        self.base = base
-        self.budget = budget
-        self.divergence = divergence
-        self.beta = beta
-        self.output = output
-        self.steps = steps
-        self.adversary_steps = adversary_steps
-        self.batch = batch
-        self.rate = rate
-        self.seed = seed
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        check_range(self.name, "beta", self.beta, 0.0, 1e6)
-        check_range(self.name, "steps", self.steps, ROUNDS, 10_000_000)
-        check_range(self.name, "adversary_steps", self.adversary_steps, 1, 100)
-        check_range(self.name, "batch", self.batch, 8, 65_536)
-        check_range(self.name, "rate", self.rate, 0.0, 1.0, open_low=True)
+    @property
+    def traits(self) -> Traits:
+        return Traits(randomised=True, reads_private=True, gives_records=self.output == "data")
 
     def _build(self, schema: Schema) -> None:
         super()._build(schema)
         torch.manual_seed(derive_seed(self.seed, "filter", "weights"))
         latent = self.base_.latent
-        self.filter_ = filters(self.shape, 1, latent, sum(map(len, schema.private.values())))
+        self.filter_: Filters = filters(self.shape, 1, latent, sum(map(len, schema.private.values())))
         self.classifier_ = BatchedMLP(1, latent, *self.hidden, len(next(iter(schema.utility.values()))))
 
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
@@ -190,29 +161,6 @@ class LinearFilter(Filter):
     shape = "linear"
     hidden = (15,)
 
-    def __init__(
-        self,
-        *,
-        base: str | VAE = "",
-        budget: float = 300.0,
-        divergence: str = "kl",
-        beta: float = 0.5,
-        output: str = "latent",
-        steps: int = 600,
-        adversary_steps: int = 1,
-        batch: int = 512,
-        rate: float = 5e-3,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(
-            base=base,
-            budget=budget,
-            divergence=divergence,
-            beta=beta,
-            output=output,
-            steps=steps,
-            adversary_steps=adversary_steps,
-            batch=batch,
-            rate=rate,
-            seed=seed,
-        )
+    steps = 600
+    adversary_steps = 1
+    rate = 5e-3

@@ -22,7 +22,7 @@ from sfumato.core.schema import Schema
 from sfumato.mechanisms.filter.batched_mlp import BatchedMLP
 from sfumato.mechanisms.filter.budget import enforce
 from sfumato.mechanisms.filter.filter_networks import Shape, filters
-from sfumato.mechanisms.training import load_state_of, state_of
+from sfumato.mechanisms.storage import load_state_of, state_of
 from sfumato.nets.training_loop import as_tensor, decay_rate, take_step
 from sfumato.privacy.divergence import Divergence, divergence
 

@@ -15,14 +15,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
-from sfumato.core.errors import DataError, UsageError, check_range, unknown
+from sfumato.core.errors import DataError, UsageError
 from sfumato.core.guarantee import Guarantee, empirical
 from sfumato.core.randomness import Randomness, derive_seed
 from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
+from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism, Progress
 from sfumato.mechanisms.filter.binary_columns import BinaryColumns
 from sfumato.mechanisms.filter.vae_networks import AUTOENCODERS, kl_to_prior, lipschitz_excess, posterior
+from sfumato.mechanisms.parameters import choice, learning_rate, number, whole
 from sfumato.mechanisms.training import train
 from sfumato.nets.training_loop import as_tensor, channels_last, decay_rate, forward_in_batches, minibatches, take_step
 
@@ -31,55 +33,28 @@ _WIDE = 48
 
 
 class VAE(Mechanism):
-    """Releases z ~ q(z|x).
-
-    ``latent`` is d; ``gamma`` weighs the KL term, ``kappa`` and ``lipschitz`` (C_L) the Lipschitz penalty of Eq. 6.
-    ``likelihood`` is ``bernoulli`` (Eq. 1) or ``l2`` (Eq. 6); ``auto`` takes ``l2`` for convolutional networks.
-    """
+    """Releases z ~ q(z|x)."""
 
     name = "vae"
-    randomised = True
     spare = ("decoder",)
 
-    encoder_: nn.Module
-    decoder_: nn.Module
+    latent: int = whole(default=10, low=1, high=4096, help="d, the numbers in a latent")
+    architecture: str = choice(
+        default="auto", options=("auto", *AUTOENCODERS), help="auto: conv for pictures of 48 pixels and more, else mlp"
+    )
+    likelihood: str = choice(
+        default="auto", options=("auto", "bernoulli", "l2"), help="Eq. 1 or Eq. 6; auto: l2 for convolutions"
+    )
+    gamma: float = number(default=1.0, low=0.0, high=1e6, above_low=True, help="γ of Eq. 1: weight of the KL term")
+    kappa: float = number(default=0.0, low=0.0, high=1e6, help="κ of Eq. 6: weight of the Lipschitz penalty")
+    lipschitz: float = number(default=1.0, low=0.0, high=1e6, above_low=True, help="C_L of Eq. 6; no effect at kappa=0")
+    rate: float = learning_rate(default=1e-3)
+    epochs: int = whole(default=20, low=1, high=10_000, help="passes over the owner's records")
+    batch: int = whole(default=100, low=8, high=65_536, help="records in a mini-batch")
 
-    def __init__(
-        self,
-        *,
-        latent: int = 10,
-        architecture: str = "auto",
-        likelihood: str = "auto",
-        gamma: float = 1.0,
-        kappa: float = 0.0,
-        lipschitz: float = 1.0,
-        rate: float = 1e-3,
-        epochs: int = 20,
-        batch: int = 100,
-        seed: int = 0,
-    ) -> None:
-        self.latent = latent
-        self.architecture = architecture
-        self.likelihood = likelihood
-        self.gamma = gamma
-        self.kappa = kappa
-        self.lipschitz = lipschitz
-        self.rate = rate
-        self.epochs = epochs
-        self.batch = batch
-        self.seed = seed
-
-    def _check_params(self) -> None:
-        for parameter, known in (("architecture", AUTOENCODERS), ("likelihood", ("bernoulli", "l2"))):
-            if getattr(self, parameter) not in ("auto", *known):
-                raise unknown(parameter, getattr(self, parameter), ("auto", *known))
-        check_range("vae", "latent", self.latent, 1, 4096)
-        check_range("vae", "gamma", self.gamma, 0.0, 1e6, open_low=True)
-        check_range("vae", "kappa", self.kappa, 0.0, 1e6)
-        check_range("vae", "lipschitz", self.lipschitz, 0.0, 1e6, open_low=True)
-        check_range("vae", "rate", self.rate, 0.0, 1.0, open_low=True)
-        check_range("vae", "epochs", self.epochs, 1, 10_000)
-        check_range("vae", "batch", self.batch, 8, 65_536)
+    @property
+    def traits(self) -> Traits:
+        return Traits(role="control", unprotected="latent", randomised=True)
 
     def _build(self, schema: Schema) -> None:
         torch.manual_seed(derive_seed(self.seed, "vae", "weights"))

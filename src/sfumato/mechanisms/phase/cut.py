@@ -5,12 +5,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from torch import nn
 
 from sfumato.core.errors import UsageError, unknown
 from sfumato.core.schema import Schema
+from sfumato.mechanisms.parameters import anything, learning_rate, text
 from sfumato.mechanisms.phase import NETWORKS, SplitError, split
+from sfumato.mechanisms.training import TrainedByGame
 from sfumato.nets.encoders import output_shape
 from sfumato.nets.training_loop import channels_last
 
@@ -31,15 +34,33 @@ class Thirds:
     features: tuple[int, ...]
 
 
-def check_model(mechanism: str, model: Model, encrypt_to: str, decrypt_from: str) -> None:
-    """Raise ``UsageError`` for an unknown network or a split of which one side is missing."""
-    if (encrypt_to == "auto") != (decrypt_from == "auto"):
-        raise UsageError(f"{mechanism}: give encrypt_to and decrypt_from together.")
-    if isinstance(model, str):
-        if model not in ("auto", CUSTOM, *NETWORKS):
-            raise unknown(f"network of {mechanism}", model, ("auto", *NETWORKS))
-    elif encrypt_to == "auto":
-        raise UsageError(f"{mechanism}: name the modules of your network to split at with encrypt_to and decrypt_from.")
+class CutNetwork(TrainedByGame):
+    """An ordinary network, provided or the user's own, of which the device keeps the first part."""
+
+    model: Model = anything(
+        default="auto",
+        kw_only=False,
+        help=f"network: auto, {', '.join(NETWORKS)}, or an nn.Module of your own (Python only)",
+    )
+    encrypt_to: str = text(default="auto", help="name of the last module on the device; auto: the paper's cut")
+    decrypt_from: str = text(default="auto", help="name of the first module back on the device; auto: the paper's cut")
+    rate: float = learning_rate(default=3e-3)
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        if (self.encrypt_to == "auto") != (self.decrypt_from == "auto"):
+            raise UsageError(f"{self.name}: give encrypt_to and decrypt_from together.")
+        if isinstance(self.model, str):
+            if self.model not in ("auto", CUSTOM, *NETWORKS):
+                raise unknown(f"network of {self.name}", self.model, ("auto", *NETWORKS))
+        elif self.encrypt_to == "auto":
+            raise UsageError(
+                f"{self.name}: name the modules of your network to split at with encrypt_to and decrypt_from."
+            )
+
+    def stored_params(self) -> dict[str, Any]:
+        own = not isinstance(self.model, str)
+        return {**super().stored_params(), **({"model": CUSTOM} if own else {})}
 
 
 def cut(mechanism: str, model: Model, encrypt_to: str, decrypt_from: str, schema: Schema) -> Thirds:

@@ -16,102 +16,67 @@ import torch
 from torch import nn
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
-from sfumato.core.errors import UsageError, check_range, unknown
+from sfumato.core.errors import UsageError
 from sfumato.core.guarantee import Guarantee, empirical
 from sfumato.core.knowledge import Opened
 from sfumato.core.randomness import Randomness, Secure, Seeded, derive_seed
 from sfumato.core.schema import Schema
+from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import check_records
 from sfumato.mechanisms.device_secret import SECRET_BYTES, check_secret_file, device_secret, secret_file
+from sfumato.mechanisms.parameters import choice, flag, number, whole
 from sfumato.mechanisms.phase import Each, NotEquivariant, to_phase
 from sfumato.mechanisms.phase.critic_game import Networks, PhaseGame, critic_network
-from sfumato.mechanisms.phase.cut import CUSTOM, Model, check_model, cut, generator, widen
+from sfumato.mechanisms.phase.cut import CutNetwork, cut, generator, widen
 from sfumato.mechanisms.phase.decoy_pool import Pool
 from sfumato.mechanisms.phase.decoys import grouped_rows, neighbour_rows, random_tags, record_tags
 from sfumato.mechanisms.phase.device import Cloud, Device, encode
 from sfumato.mechanisms.phase.keys import hide, turn
-from sfumato.mechanisms.played import PlayedMechanism
 from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches
 from sfumato.nets.unet import map_decoder
 
 Variant = Literal["exchangeable", "published"]
 
 
-class Phase(PlayedMechanism):
+class Phase(CutNetwork):
     """Rotated features.
 
     ``exchangeable``: keys from O(d), reflections included, and the records of a batch as each other's decoys: which
     of its d rows is the record stays at 1/d. ``published``: keys from SO(d) and a critic (Eqs. 8–9); nothing is
     proven for it, and the audit reads it.
 
-    ``model`` is a provided network or your own, cut at the named modules ``encrypt_to`` (the last one on the device)
-    and ``decrypt_from`` (the first one back on the device). ``channels`` is K of the added generator (0: as many as
-    the network has there). ``lam`` below 1 adds ``ran``'s objective to the encryption module. ``keyed`` makes decoys
-    a secret function of the record; False draws them afresh, as published.
+    The network is cut at the named modules ``encrypt_to`` and ``decrypt_from``; the cloud runs what lies between.
     """
 
     name = "phase"
     knob = "d"
-    randomised = True
-    hides_result = True
     spare = ("critic", "inverter")
 
-    encoder_: nn.Module
-    cloud_: nn.Module
-    decoder_: nn.Module
-    critic_: nn.Module | None
-    inverter_: nn.Module | None
+    d: int = whole(default=2, low=2, high=16, help="rows of a message: the record and d − 1 decoys")
+    variant: Variant = choice(
+        default="exchangeable", options=get_args(Variant), help="proven 1/d, or the paper's scheme as published"
+    )
+    keyed: bool = flag(
+        default=True, help="decoys are a secret function of the record; false draws them afresh, as published"
+    )
+    channels: int = whole(
+        default=0, low=0, high=4096, help="K of the added generator; 0: as many as the network has at the cut"
+    )
+    k: int = whole(default=4, low=2, high=64, help="tuples that the critic compares: one real, k − 1 turned (Eq. 8)")
+    critic: float = number(default=1.0, low=0.0, high=1000.0, help="weight of the critic's loss (published only)")
+    lam: float = number(default=1.0, low=0.0, high=1.0, help="below 1, ran's objective joins the encryption module")
 
-    def __init__(
-        self,
-        model: Model = "auto",
-        *,
-        encrypt_to: str = "auto",
-        decrypt_from: str = "auto",
-        d: int = 2,
-        variant: Variant = "exchangeable",
-        keyed: bool = True,
-        channels: int = 0,
-        k: int = 4,
-        critic: float = 1.0,
-        lam: float = 1.0,
-        rate: float = 3e-3,
-        epochs: int = 4,
-        batch: int = 128,
-        seed: int = 0,
-    ) -> None:
-        self.model = model
-        self.encrypt_to = encrypt_to
-        self.decrypt_from = decrypt_from
-        self.d = d
-        self.variant = variant
-        self.keyed = keyed
-        self.channels = channels
-        self.k = k
-        self.critic = critic
-        self.lam = lam
-        self.rate = rate
-        self.epochs = epochs
-        self.batch = batch
-        self.seed = seed
+    @property
+    def traits(self) -> Traits:
+        return Traits(randomised=True, hides_result=True, rows_per_message=self.d, smallest_batch=self.d)
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_model("phase", self.model, self.encrypt_to, self.decrypt_from)
-        if self.variant not in get_args(Variant):
-            raise unknown("variant of phase", self.variant, get_args(Variant))
-        check_range("phase", "d", self.d, 2, 16)
-        check_range("phase", "channels", self.channels, 0, 4096)
-        check_range("phase", "k", self.k, 2, 64)
-        check_range("phase", "critic", self.critic, 0.0, 1000.0)
-        check_range("phase", "lam", self.lam, 0.0, 1.0)
-        check_range("phase", "rate", self.rate, 0.0, 1.0, open_low=True)
         if self.batch < 2 * self.d:
             raise UsageError(f"phase: a batch of {self.batch} holds less than two groups of d = {self.d}: raise batch.")
 
     def _build(self, schema: Schema) -> None:
         torch.manual_seed(derive_seed(self.seed, "phase", "weights"))
-        self.fewest = self.d
         thirds = cut("phase", self.model, self.encrypt_to, self.decrypt_from, schema)
         channels = self.channels or thirds.features[0]
         try:
@@ -126,8 +91,9 @@ class Phase(PlayedMechanism):
         self.decoder_ = channels_last(thirds.tail)
         row = self.row_shape_ = (channels, *thirds.features[1:])  # one row of a message
         fights = self.variant == "published" and self.critic > 0.0
-        self.critic_ = critic_network(row) if fights else None
-        self.inverter_ = channels_last(map_decoder(row, schema.shape, 32)) if self.lam < 1.0 else None
+        self.critic_: nn.Module | None = critic_network(row) if fights else None
+        inverts = self.lam < 1.0
+        self.inverter_: nn.Module | None = channels_last(map_decoder(row, schema.shape, 32)) if inverts else None
         self._secret = b""
 
     def _game(self) -> PhaseGame:
@@ -160,6 +126,9 @@ class Phase(PlayedMechanism):
         if not self._secret:
             self._secret = device_secret()
         return self._secret
+
+    def secrets(self, data: Dataset, *, seed: int) -> dict[str, FloatArray]:
+        return {"key": self.opened(data, seed=seed).key}
 
     def opened(self, data: Dataset, *, seed: int) -> Opened:
         self._check_fitted()
@@ -237,10 +206,6 @@ class Phase(PlayedMechanism):
         modules = {"encoder": self.encoder_, "cloud": self.cloud_, "decoder": self.decoder_}
         fighters = {"critic": self.critic_, "inverter": self.inverter_}
         return modules | {name: module for name, module in fighters.items() if module is not None}
-
-    def stored_params(self) -> dict[str, Any]:
-        own = not isinstance(self.model, str)
-        return {**super().stored_params(), **({"model": CUSTOM} if own else {})}
 
     def guarantee(self) -> Guarantee:
         if self.variant == "published":

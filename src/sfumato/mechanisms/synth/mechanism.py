@@ -13,13 +13,14 @@ import numpy as np
 import torch
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
-from sfumato.core.errors import DataError, RuleBroken, UsageError, check_range, unknown
+from sfumato.core.errors import DataError, RuleBroken, UsageError, unknown
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.randomness import Randomness, Seeded, fresh_seed
-from sfumato.core.release import Release
 from sfumato.core.run_folder import RunFolder, read_json, write_json
 from sfumato.core.schema import Schema
+from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism, Progress
+from sfumato.mechanisms.parameters import choice, number, text, whole
 from sfumato.mechanisms.synth.smooth_warps import BEND
 from sfumato.privacy.ledger import RELATION, Ledger, calibrated, check_target, pld_epsilon
 
@@ -56,53 +57,37 @@ def method_class(name: str) -> type[Method]:
 class Synth(Mechanism):
     """Learns a model of the owner's records from noisy answers, and releases samples of the model.
 
-    method   ``auto`` (mixture for pictures, tree for tables), ``mixture``, ``tree``, ``embedding``, ``dpsgd-gan``,
-             ``frozen-front`` or ``noise-layer`` (the paper's; its ε is not proven)
-    epsilon, delta   the target for the whole run; the noise is the least that keeps it
-    labels   ``data``: (x, y) is one record; ``noisy``: Theorem 3; ``public``: y is known anyway; ``none``: no labels
-    steps    of training; 0 means the method's own
-    bend     how far ``mixture`` bends drawn pictures, in sides: bends teach networks, 0 is for the eye and for linear
-             models. It is no part of what was learnt: ``Synth.load(run, bend=0.0)`` draws straight ones of the same run
-
     The budget is spent by ``fit``, once; ``release`` and ``sample`` are free. The noise comes from the operating
     system, so two fits with one seed differ: the seed is of initial weights only.
     """
 
     name = "synth"
-    randomised = True
-    synthetic = True
     knob = "epsilon"
 
-    def __init__(
-        self,
-        *,
-        method: str = "auto",
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        labels: str = "data",
-        steps: int = 0,
-        bend: float = BEND,
-        seed: int = 0,
-    ) -> None:
-        self.method = method
-        self.epsilon = epsilon
-        self.delta = delta
-        self.labels = labels
-        self.steps = steps
-        self.bend = bend
-        self.seed = seed
+    method: str = text(
+        default="auto", help=f"{', '.join(_HOME)} (the paper's), or auto: mixture for pictures, tree for tables"
+    )
+    epsilon: float = number(default=1.0, low=0.0, high=1e6, above_low=True, help="ε of the whole run")
+    delta: float = number(
+        default=1e-5, low=0.0, high=1.0, above_low=True, help="δ of the whole run; below 1 / number of records"
+    )
+    labels: str = choice(
+        default="data",
+        options=LABELS,
+        help="data: part of the record; noisy: Theorem 3; public: known anyway; none: no labels",
+    )
+    steps: int = whole(default=0, low=0, high=10_000_000, help="steps of training; 0: the method's own")
+    bend: float = number(
+        default=BEND, low=0.0, high=0.5, help="how far mixture bends drawn pictures, in sides; 0 for linear models"
+    )
 
     @property
-    def needs_labels(self) -> bool:
-        return self.labels != "none"
+    def traits(self) -> Traits:
+        return Traits(randomised=True, needs_labels=self.labels != "none", synthetic=True, gives_records=True)
 
     def _check_params(self) -> None:
+        super()._check_params()
         check_target(self.epsilon, self.delta)
-        if self.labels not in LABELS:
-            raise unknown("way with labels", self.labels, LABELS)
-        if self.steps < 0:
-            raise UsageError(f"synth: steps must not be negative, got {self.steps}.")
-        check_range("synth", "bend", self.bend, 0.0, 0.5)
         if self.method != "auto":
             able = method_class(self.method).labels
             if self.labels not in able:
@@ -116,7 +101,7 @@ class Synth(Mechanism):
             raise UsageError(f"synth: {cls.name} makes {' or '.join(cls.kinds)} records, these are {schema.kind}s.")
         if self.labels not in cls.labels:
             raise UsageError(f"synth: {cls.name} handles labels={' or '.join(cls.labels)}, got {self.labels}.")
-        self.sizes_ = tuple(len(names) for names in schema.utility.values()) if self.needs_labels else ()
+        self.sizes_ = tuple(len(names) for names in schema.utility.values()) if self.traits.needs_labels else ()
         classes = math.prod(self.sizes_)
         if classes > MOST_CLASSES:
             raise UsageError(
@@ -245,18 +230,18 @@ class Synth(Mechanism):
         places = np.unravel_index(codes, self.sizes_)
         return {name: place.astype(np.int64) for name, place in zip(self.schema_.utility, places, strict=True)}
 
-    def release(self, data: Dataset, *, seed: int | None = None) -> Release:
+    def _released(self, data: Dataset, seed: int | None) -> tuple[FloatArray, Mapping[str, IntArray]]:
         """As many synthetic records as ``data`` has; nothing else of ``data`` is used."""
-        self._check_fitted()
         drawn = self.sample(len(data), seed=seed)
-        return Release(self.name, drawn.x, self.guarantee(), drawn.utility)
+        return drawn.x, drawn.utility
 
     def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
         seed = int(randomness.uniform((1,))[0] * 2**52) if isinstance(randomness, Seeded) else None
         return self.sample(len(x), seed=seed).x
 
-    def gives_records(self) -> bool:
-        return True
+    def spent(self) -> Mapping[str, Any]:
+        """The ledger, as it stands in ``budget.json``."""
+        return self.spent_
 
     def guarantee(self) -> Guarantee:
         self._check_fitted()

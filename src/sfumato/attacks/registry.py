@@ -1,0 +1,113 @@
+"""Which attacks an audit runs, by what is released; and those of installed plugins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sfumato.core.plugins import load_plugin, plugins
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sfumato.attacks.base import Attack
+    from sfumato.core.schema import Schema
+
+GROUP = "sfumato.attacks"
+_CHEAP = 4
+"""A substitute decoder costs this much less than an inverse network, and is trained longer."""
+
+
+def features_suite(
+    schema: Schema, *, epochs: int = 6, width: int = 32, steps: int = 500, renewals: int = 0
+) -> list[Attack]:
+    """Any payload that belongs to a record: reconstruction, re-identification, one set of probes a private label.
+
+    ``epochs``, ``width`` and ``steps`` (a minimum) are the inverse networks' effort; ``renewals`` is how often they
+    query a randomised mechanism anew (0: for every epoch).
+    """
+    from sfumato.attacks.attribute.probes import KINDS, AttributeProbe
+    from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
+    from sfumato.attacks.reidentification.candidates import (
+        ReidentifyByDecoding,
+        ReidentifyByEncoder,
+        ReidentifyByQuery,
+    )
+
+    residual = InverseNetwork(decoder="residual", epochs=epochs, width=width, fewest_steps=steps, renewals=renewals)
+    probes = [AttributeProbe(label=label, kind=kind) for label in schema.private for kind in KINDS]
+    return [
+        InverseNetwork(decoder="mirror", epochs=epochs, fewest_steps=steps, renewals=renewals),
+        residual,
+        *probes,
+        ReidentifyByDecoding(inverse=residual),
+        ReidentifyByQuery(),
+        ReidentifyByEncoder(),
+    ]
+
+
+def rotations_suite(
+    schema: Schema, utility_label: str, *, epochs: int = 6, width: int = 32, steps: int = 500
+) -> list[Attack]:
+    """Rotated messages, in addition: by what no key changes, by keys of the attacker's own, by repeats."""
+    from sfumato.attacks.rotations.cloud_view import CLOUD_KINDS, CloudProbe, CloudView, LabelByCloud
+    from sfumato.attacks.rotations.direction_critic import EstimateAngle, InverseCritic
+    from sfumato.attacks.rotations.feature_decoder import PlainDecoder
+    from sfumato.attacks.rotations.inverse_frame import AverageFrame, InverseFrame
+    from sfumato.attacks.rotations.list_decoder import ListCritic, ListDecoder
+    from sfumato.attacks.rotations.row_guesses import RowsByCritic, RowsByDecoding, RowsByKey
+    from sfumato.attacks.rotations.row_spans import IntersectSpans, ReidentifyBySpan
+
+    frame = InverseFrame(epochs=epochs, width=width, fewest_steps=steps)
+    plain = PlainDecoder(epochs=epochs, width=width, fewest_steps=steps)
+    lines = PlainDecoder(unit=True, epochs=epochs, width=width, fewest_steps=steps)
+    critic = InverseCritic(decoder=plain, epochs=epochs, width=width // 2, fewest_steps=steps)
+    view = CloudView()
+    probes = [CloudProbe(label=label, view=view, kind=kind) for label in schema.private for kind in CLOUD_KINDS]
+    return [
+        frame,
+        AverageFrame(inverse=frame),
+        critic,
+        IntersectSpans(decoder=lines),
+        ListDecoder(epochs=epochs, width=width, fewest_steps=steps),
+        ListCritic(inverse=critic),
+        EstimateAngle(inverse=critic),
+        RowsByKey(),
+        RowsByDecoding(inverse=frame),
+        RowsByCritic(inverse=critic),
+        ReidentifyBySpan(),
+        *probes,
+        *(LabelByCloud(label=utility_label, view=view, kind=kind) for kind in CLOUD_KINDS),
+    ]
+
+
+def shared_suite(*, epochs: int = 6, width: int = 32, steps: int = 500) -> list[Attack]:
+    """What parties share, in addition: by the attacker's own masks, by any, by the victims', by repeats."""
+    from sfumato.attacks.masks.mask_attacks import KnownMask, MaskBySpread, ReadMask, SearchMask
+    from sfumato.attacks.masks.substitute_decoders import AnyMask, AverageShares, CleanDecoder, OwnMask
+    from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
+
+    kinds = (CleanDecoder, OwnMask, AnyMask, KnownMask, ReadMask, SearchMask)
+    average = AverageShares(inverse=InverseNetwork(epochs=epochs, width=width, fewest_steps=steps))
+    decoders = (kind(epochs=_CHEAP * epochs, steps=_CHEAP * steps) for kind in kinds)
+    return [*decoders, MaskBySpread(), average]
+
+
+def membership_suite(labels: Sequence[str]) -> list[Attack]:
+    """Synthetic records; attacks that compare classes need the release's ``labels``."""
+    from sfumato.attacks.membership.synthetic_records import (
+        DensityRatio,
+        NearestSynthetic,
+        StudentLoss,
+        SyntheticOrReal,
+    )
+
+    by_class: list[Attack] = [NearestSynthetic(within=True), StudentLoss()] if labels else []
+    return [NearestSynthetic(), DensityRatio(), SyntheticOrReal(), *by_class]
+
+
+def plugin_suite(schema: Schema) -> list[Attack]:
+    """The attacks of installed plugins for records of this schema. They run last, so they change no other figure."""
+    from sfumato.attacks.base import Attack
+
+    found = [load_plugin(point, Attack) for point in plugins(GROUP).values()]
+    return [attack for cls in found for attack in cls.suite(schema)]

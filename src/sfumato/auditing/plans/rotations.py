@@ -1,0 +1,126 @@
+"""Rotated messages: the attacker's own device, line-ups, repeats, and messages with the identity for a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sfumato.attacks.base import Attack
+from sfumato.attacks.decoder_training import MOST_NUMBERS
+from sfumato.attacks.registry import rotations_suite
+from sfumato.auditing.controls import Values
+from sfumato.auditing.plans.base import Plan, Scene, Stage
+from sfumato.core.dataset import Dataset
+from sfumato.core.knowledge import Knowledge, Opened, OwnDevice, Truth
+from sfumato.core.randomness import derive_seed
+
+if TYPE_CHECKING:
+    from torch import nn
+
+Open = Callable[[Dataset, int], Opened]
+"""Records and a seed → their release, with its secrets."""
+
+
+class RotationsPlan(Plan):
+    """``opened`` is the victims' release with its secrets, for the scorer; ``open_`` makes others."""
+
+    def __init__(self, scene: Scene, opened: Opened, open_: Open, cloud: nn.Module | None) -> None:
+        super().__init__(scene)
+        self._opened, self._open, self._cloud = opened, open_, cloud
+        victim, seed, effort = scene.splits.victim, scene.seed, scene.effort
+        count, d = opened.rows.shape
+        order = np.random.default_rng(derive_seed(seed, "line-ups")).permuted(np.tile(np.arange(d), (count, 1)), axis=1)
+        self._line_ups = victim.x[np.take_along_axis(opened.rows, order, axis=1)]
+        self._positions = (order == 0).argmax(axis=1).astype(np.int64)
+        self._device = _device(open_, derive_seed(seed, "own device"))
+        self._plain_device: OwnDevice = lambda data: _turned_back(self._device(data))
+        each = opened.payload[0].size * (effort.repeats + 1)
+        most = max(2 * len(scene.shown), 2 * d, min(effort.candidates, MOST_NUMBERS // each))
+        rest = np.setdiff1d(np.arange(len(victim)), scene.shown)
+        self._some = victim.take(np.concatenate([scene.shown, rest])[:most])
+        self._kept: dict[tuple[str, bool], Stage] = {}
+
+    def attacks(self) -> list[Attack]:
+        label = next(iter(self.scene.splits.victim.utility))
+        return rotations_suite(self.scene.splits.schema, label, **self.inverse_effort)
+
+    def grant(self, knowledge: Knowledge) -> Knowledge:
+        return replace(knowledge, own_device=self._device, cloud=self._cloud)
+
+    def stage(self, attack: Attack, knowledge: Knowledge) -> Stage | None:
+        """Attacks on repeated releases see some of the victims; those that name the row, the records behind it."""
+        if attack.wants_repeats:
+            return self._again(knowledge, plain=False)
+        return self._lined_up(Stage(knowledge, self.scene.release, self._truth(self._opened), self.scene.shown), attack)
+
+    def control(self, attack: Attack, knowledge: Knowledge) -> Values | None:
+        """Against the same messages with the identity for a key; plain features are the mechanism's own."""
+        if attack.wants_repeats:
+            stage = self._again(knowledge, plain=True)
+        else:
+            plain = self._plain(knowledge)
+            stage = self._lined_up(plain, attack) or self.scene.lined_up(
+                attack, plain.knowledge, plain.release, plain.truth
+            )
+        if attack.obstacle(stage.knowledge) is not None:
+            return None
+        return attack(stage.release, stage.knowledge, stage.truth).values()
+
+    def _lined_up(self, stage: Stage, attack: Attack) -> Stage | None:
+        """With the records behind each message, for the one threat that is about them."""
+        if attack.threat != "row":
+            return None
+        return replace(stage, knowledge=replace(stage.knowledge, line_ups=self._line_ups))
+
+    def _truth(self, opened: Opened) -> Truth:
+        return Truth(self.scene.splits.victim, self._positions, secrets={**self.scene.secrets, "key": opened.key})
+
+    def _plain(self, knowledge: Knowledge) -> Stage:
+        """No defence: the same messages with the identity for a key, and an own device that does so, too."""
+        if ("plain", True) not in self._kept:
+            device, opened = self._plain_device, _turned_back(self._opened)
+            bare = replace(knowledge, own_device=device, query=lambda data: device(data).payload)
+            release = replace(self.scene.release, payload=opened.payload)
+            self._kept["plain", True] = Stage(bare, release, self._truth(opened), self.scene.shown)
+        return self._kept["plain", True]
+
+    def _again(self, knowledge: Knowledge, *, plain: bool) -> Stage:
+        """Some of the victims, sent several times by their own device; ``plain``: with the identity for a key."""
+        if ("again", plain) not in self._kept:
+            seed, times = derive_seed(self.scene.seed, "repeats"), self.scene.effort.repeats
+            if plain:
+                knowledge = self._plain(knowledge).knowledge
+                sent = [_turned_back(self._open(self._some, derive_seed(seed, n))) for n in range(times + 1)]
+                first, repeats = sent[0], tuple(each.payload for each in sent[1:])
+            else:
+                assert self.scene.repeat is not None  # whoever can open releases can repeat them
+                first, repeats = self._open(self._some, seed), self.scene.repeat(self._some, times, seed)
+            known = replace(knowledge, repeats=repeats, line_ups=None)
+            release = replace(self.scene.release, payload=first.payload, utility={})
+            shown = np.arange(len(self.scene.shown))
+            truth = Truth(self._some, secrets={"key": first.key})
+            self._kept["again", plain] = Stage(known, release, truth, shown)
+        return self._kept["again", plain]
+
+
+def _device(open_: Open, seed: int) -> OwnDevice:
+    """A device of the attacker's own, with fresh, repeatable keys and decoys on every call."""
+    calls = 0
+
+    def own(data: Dataset) -> Opened:
+        nonlocal calls
+        calls += 1
+        return open_(data, derive_seed(seed, calls))
+
+    return own
+
+
+def _turned_back(opened: Opened) -> Opened:
+    """The rows as they were before the key turned them."""
+    d = opened.key.shape[1]
+    rows = opened.payload.reshape(len(opened.payload), d, -1)
+    payload = np.matmul(opened.key.transpose(0, 2, 1), rows).reshape(opened.payload.shape)
+    return Opened(payload, np.broadcast_to(np.eye(d, dtype=np.float32), opened.key.shape).copy(), opened.rows)

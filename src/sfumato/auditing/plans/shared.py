@@ -1,0 +1,54 @@
+"""Representations that parties share under masks: the attacker may be one of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from torch import nn
+
+from sfumato.attacks.base import Attack
+from sfumato.attacks.registry import shared_suite
+from sfumato.auditing.controls import Values
+from sfumato.auditing.plans.base import Plan, Scene
+from sfumato.core.dataset import Dataset, FloatArray
+from sfumato.core.knowledge import Knowledge, Participant
+from sfumato.core.threats import RECONSTRUCTION
+from sfumato.nets.training_loop import as_tensor, forward_in_batches
+
+
+class SharedPlan(Plan):
+    """``participant`` is the attacker as a party of its own; None where there are no masks to choose."""
+
+    def __init__(self, scene: Scene, participant: Participant | None, parties: int) -> None:
+        super().__init__(scene)
+        self._participant, self._parties = participant, parties
+        self._clean: Values | None = None
+
+    def attacks(self) -> list[Attack]:
+        return shared_suite(**self.inverse_effort)
+
+    def grant(self, knowledge: Knowledge) -> Knowledge:
+        return replace(knowledge, participant=self._participant, parties=self._parties)
+
+    def control(self, attack: Attack, knowledge: Knowledge) -> Values | None:
+        """Against the parties' latents without any noise; every decoder of them is the same attack."""
+        encoder = knowledge.encoder
+        if encoder is None or knowledge.participant is None or attack.threat != RECONSTRUCTION:
+            return None
+        bare = replace(
+            knowledge,
+            query=lambda data: latents(encoder, data),
+            participant=lambda data, _: latents(encoder, data),
+            granted={name: self.scene.secrets[name] for name in attack.grants},
+        )
+        if attack.obstacle(bare) is not None:
+            return None
+        if self._clean is None:
+            release = replace(self.scene.release, payload=latents(encoder, self.scene.splits.victim))
+            self._clean = attack(release, bare, self.scene.truth).values()
+        return self._clean
+
+
+def latents(encoder: nn.Module, data: Dataset) -> FloatArray:
+    """What an encoder makes of records, without any noise."""
+    return forward_in_batches(encoder, as_tensor(data.x)).numpy()

@@ -1,0 +1,94 @@
+"""From a fitted mechanism to what is audited: the only place that asks a mechanism what it can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sfumato.auditing.controls import Controls
+from sfumato.auditing.effort import Effort
+from sfumato.auditing.plans.base import Plan, Repeat, Rows, Scene
+from sfumato.auditing.plans.features import FeaturesPlan
+from sfumato.auditing.plans.rotations import RotationsPlan
+from sfumato.auditing.plans.shared import SharedPlan
+from sfumato.auditing.result import GALLERY
+from sfumato.core.dataset import Dataset, FloatArray, Splits
+from sfumato.core.knowledge import Knowledge, Query
+from sfumato.core.randomness import derive_seed
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.capabilities import HasCloud, HasDecoder, HasEncoder, HasParticipants, Keyed, Repeats, Rotates
+
+
+def scene_of(mechanism: Mechanism, splits: Splits, effort: Effort, seed: int, controls: Controls) -> Scene:
+    """The release of the victims, and what every attacker is granted."""
+    victims = derive_seed(seed, "victims")
+    return Scene(
+        name=mechanism.name,
+        splits=splits,
+        effort=effort,
+        seed=seed,
+        release=mechanism.release(splits.victim, seed=victims),
+        knowledge=Knowledge(
+            auxiliary=splits.attacker,
+            query=_query(mechanism, derive_seed(seed, "queries")),
+            encoder=mechanism.public_encoder() if isinstance(mechanism, HasEncoder) else None,
+            randomised=mechanism.traits.randomised,
+            seed=derive_seed(seed, "attacker"),
+        ),
+        shown=one_of_each_class(splits.victim),
+        secrets=mechanism.secrets(splits.victim, seed=victims) if isinstance(mechanism, Keyed) else {},
+        repeat=_repeat(mechanism),
+        controls=controls,
+    )
+
+
+def plans_for(mechanism: Mechanism, scene: Scene) -> Sequence[Plan]:
+    """A plan for each capability."""
+    plans: list[Plan] = [FeaturesPlan(scene)]
+    if isinstance(mechanism, Rotates):
+        opened = mechanism.opened(scene.splits.victim, seed=derive_seed(scene.seed, "victims"))
+        cloud = mechanism.public_cloud() if isinstance(mechanism, HasCloud) else None
+        plans.append(RotationsPlan(scene, opened, lambda data, seed: mechanism.opened(data, seed=seed), cloud))
+    if isinstance(mechanism, HasParticipants):
+        own = mechanism.participant(scene.splits.attacker, seed=derive_seed(scene.seed, "participant"))
+        plans.append(SharedPlan(scene, own, mechanism.traits.parties))
+    return plans
+
+
+def gallery(mechanism: Mechanism, scene: Scene) -> dict[str, FloatArray]:
+    """What a report shows of a few victims: the record, what left, and that decoded."""
+    released = scene.release.payload[scene.shown]
+    found = {"originals": scene.splits.victim.x[scene.shown], "release": released}
+    return {**found, "decoded": mechanism.decode(released)} if isinstance(mechanism, HasDecoder) else found
+
+
+def one_of_each_class(data: Dataset) -> Rows:
+    """Rows for the gallery: the first record of each class, filled up to ``GALLERY``."""
+    codes = next(iter(data.utility.values()))
+    first = [int(np.flatnonzero(codes == code)[0]) for code in np.unique(codes)][:GALLERY]
+    spread = np.linspace(0, len(data) - 1, min(len(data), 4 * GALLERY)).astype(int)  # records may come in order
+    rest = [int(row) for row in spread if row not in first]
+    return np.array((first + rest)[: min(GALLERY, len(data))], dtype=np.intp)
+
+
+def _query(mechanism: Mechanism, seed: int) -> Query:
+    """The pipeline as a black box with fresh, repeatable randomness on every call."""
+    calls = 0
+
+    def query(data: Dataset) -> FloatArray:
+        nonlocal calls
+        calls += 1
+        return mechanism.transform(data.x, private=data.private, seed=derive_seed(seed, calls), name=data.name)
+
+    return query
+
+
+def _repeat(mechanism: Mechanism) -> Repeat:
+    def repeat(data: Dataset, times: int, seed: int) -> tuple[FloatArray, ...]:
+        if isinstance(mechanism, Repeats):
+            return mechanism.repeated(data, times, seed=seed)
+        seeds = (derive_seed(seed, number) for number in range(times))
+        return tuple(mechanism.transform(data.x, private=data.private, seed=s, name=data.name) for s in seeds)
+
+    return repeat

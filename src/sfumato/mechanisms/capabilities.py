@@ -1,0 +1,130 @@
+"""What a mechanism may be able to do beyond releasing. An audit asks for a capability, never for a class or a name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy.typing as npt
+
+from sfumato.core.dataset import Dataset, FloatArray
+from sfumato.core.knowledge import Opened, Participant
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import nn
+
+    from sfumato.core.guarantee import Guarantee
+    from sfumato.core.schema import Schema
+    from sfumato.mechanisms.synth.methods.method import Method
+    from sfumato.privacy.ledger import Ledger
+
+
+@runtime_checkable
+class Classifies(Protocol):
+    """Has a cloud half that reads the first utility label from a payload."""
+
+    def predict(self, payload: FloatArray) -> FloatArray | None:
+        """Class scores (N, classes); None where this setting has no classifier."""
+
+
+@runtime_checkable
+class Answers(Protocol):
+    """Gets its answer back encrypted: only the owner can read what the cloud computed."""
+
+    def answer(self, data: Dataset, *, seed: int | None = None) -> FloatArray:
+        """Class scores (N, classes) of the first utility label, after the whole round trip."""
+
+
+@runtime_checkable
+class HasEncoder(Protocol):
+    """Runs a network on the device that everybody knows, attackers included."""
+
+    def public_encoder(self) -> nn.Module | None:
+        """The network from record to payload, before any noise; None where this setting keeps it secret."""
+
+
+@runtime_checkable
+class HasDecoder(Protocol):
+    """Comes with a public decoder: a receiver can look at the payload as a record."""
+
+    def decode(self, payload: FloatArray) -> FloatArray:
+        """The payload as records (N, *shape) in [0, 1]."""
+
+
+@runtime_checkable
+class HasCloud(Protocol):
+    """Has a public network that works on the payload away from the device."""
+
+    def public_cloud(self) -> nn.Module:
+        """That network."""
+
+
+@runtime_checkable
+class Keyed(Protocol):
+    """Protects records with secrets (a key, a mask …) that an attacker may try to find."""
+
+    def secrets(self, data: Dataset, *, seed: int) -> Mapping[str, npt.NDArray[np.floating]]:
+        """The secrets behind ``release(data, seed=seed)`` by name, one row a record; for the scorer alone."""
+
+
+@runtime_checkable
+class Rotates(Protocol):
+    """Turns d rows of features by a secret orthogonal key, and turns the cloud's answer back."""
+
+    def opened(self, data: Dataset, *, seed: int) -> Opened:
+        """The release of ``data`` for this seed, with its keys and with who stands in each message."""
+
+    def read(self, sent: Opened, keys: FloatArray | None = None) -> FloatArray:
+        """Class scores of what the cloud makes of ``sent``, read with its own keys or with these others."""
+
+
+@runtime_checkable
+class HasParticipants(Protocol):
+    """Is run by several parties under secret masks, so that an attacker may be one of them."""
+
+    def participant(self, data: Dataset, *, seed: int) -> Participant | None:
+        """Somebody with ``data`` as a further party, who may choose its masks; None in a setting without masks."""
+
+
+@runtime_checkable
+class Repeats(Protocol):
+    """Keeps something secret from one release of a record to the next."""
+
+    def repeated(self, data: Dataset, times: int, *, seed: int) -> tuple[FloatArray, ...]:
+        """Further payloads of the same records, as their own device would make them one after the other."""
+
+
+@runtime_checkable
+class Samples(Protocol):
+    """Draws synthetic records."""
+
+    def sample(self, rows: int, *, given: Mapping[str, str] | None = None, seed: int | None = None) -> Dataset:
+        """``rows`` synthetic records with their labels; ``given`` fixes a class: {"digit": "3"}."""
+
+    def spent(self) -> Mapping[str, object]:
+        """The ledger: every question to the private records, and what all of them cost."""
+
+
+@runtime_checkable
+class LearnsByCounter(Protocol):
+    """Learns from the noisy answers of a query counter alone, so that an auditor can listen to every question."""
+
+    schema_: Schema
+    epsilon: float
+    delta: float
+    labels: str
+    sizes_: tuple[int, ...]
+    ledger_: Ledger
+    method_: Method
+
+    def guarantee(self) -> Guarantee:
+        """What is claimed."""
+
+
+@runtime_checkable
+class NeedsSecret(Protocol):
+    """Cannot write a release without a secret that outlives the process."""
+
+    def check_writing(self) -> None:
+        """Raise ``UsageError`` if a release that is written now could not keep what it promises."""

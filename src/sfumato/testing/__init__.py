@@ -1,0 +1,14 @@
+"""Conformance suites for mechanisms and attacks, ours and those of plugins. They need pytest.
+
+    class TestShuffle(MechanismConformance):
+        @pytest.fixture
+        def make(self):
+            return Shuffle
+
+Each suite names the fixtures that a subclass gives it.
+"""
+
+from sfumato.testing.attacks import AttackConformance, AuditStage, primary, wins
+from sfumato.testing.mechanisms import MechanismConformance, parity_digits
+
+__all__ = ["AttackConformance", "AuditStage", "MechanismConformance", "parity_digits", "primary", "wins"]

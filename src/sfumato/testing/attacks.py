@@ -1,0 +1,118 @@
+"""What every attack promises: it wins where there is no defence, and it never sees the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sfumato.attacks.base import Attack
+from sfumato.auditing.controls import Controls, Values
+from sfumato.auditing.effort import Effort
+from sfumato.auditing.staging import plans_for, scene_of
+from sfumato.auditing.trials import trials
+from sfumato.core.dataset import Splits
+from sfumato.core.errors import RuleBroken
+from sfumato.core.knowledge import Knowledge, Truth
+from sfumato.core.release import Release
+from sfumato.core.score import Score
+from sfumato.core.threats import threat
+from sfumato.mechanisms.base import Mechanism
+from sfumato.testing.mechanisms import parity_digits
+
+
+class AuditStage:
+    """The victims of one mechanism, as an audit stages them for single attacks."""
+
+    def __init__(
+        self, mechanism: Mechanism, splits: Splits, effort: Effort = Effort(candidates=100), seed: int = 0
+    ) -> None:
+        self.mechanism, self.splits = mechanism, splits
+        self.scene = scene_of(mechanism, splits, effort, seed, Controls())
+        self.plans = plans_for(mechanism, self.scene)
+
+    def stage(self, attack: Attack) -> tuple[Knowledge, Release, Truth]:
+        """What the attack is given."""
+        found = next(trials(self.plans, [attack])).stage
+        return found.knowledge, found.release, found.truth
+
+    def control(self, attack: Attack) -> Values | None:
+        """What it gets where nothing is defended."""
+        return next(trials(self.plans, [attack])).control()
+
+    def score(self, attack: Attack) -> Score:
+        """Its ranking score."""
+        knowledge, release, truth = self.stage(attack)
+        return primary(attack(release, knowledge, truth).scores)
+
+
+def primary(scores: Iterable[Score]) -> Score:
+    """The score by which attacks are ranked."""
+    return next(score for score in scores if score.primary)
+
+
+def wins(score: Score) -> bool:
+    """Whether the interval lies wholly on the attacker's side of the baseline."""
+    assert score.baseline is not None
+    low, high = score.ci
+    return high < score.baseline if score.better_for_owner == "higher" else low > score.baseline
+
+
+class AttackConformance:
+    """A subclass gives three fixtures.
+
+    attack      the attack
+    undefended  a fitted mechanism against which it must win
+    plain       a fitted mechanism that it can be run against, for the other tests; without it ``undefended``
+    """
+
+    @pytest.fixture
+    def splits(self) -> Splits:
+        return parity_digits()
+
+    @pytest.fixture
+    def plain(self, undefended: Mechanism) -> Mechanism:
+        return undefended
+
+    def test_attack_beats_its_baseline_on_an_undefended_release(
+        self, attack: Attack, undefended: Mechanism, splits: Splits
+    ) -> None:
+        assert wins(AuditStage(undefended, splits).score(attack))
+
+    def test_attack_gets_nothing_from_a_release_that_holds_nothing(
+        self, attack: Attack, plain: Mechanism, splits: Splits
+    ) -> None:
+        knowledge, release, truth = AuditStage(plain, splits).stage(attack)
+        blank = replace(release, payload=np.zeros_like(release.payload))
+        blind = replace(knowledge, query=lambda data: np.zeros((len(data), *release.payload.shape[1:]), np.float32))
+        score = primary(attack(blank, blind, truth).scores)
+        assert score.baseline is not None
+        margin = 0.05 * score.baseline if score.metric == "mse" else 0.08
+        assert abs(score.value - score.baseline) <= margin or not wins(score)
+
+    def test_score_has_baseline_control_interval_and_the_metric_of_its_threat(
+        self, attack: Attack, plain: Mechanism, splits: Splits
+    ) -> None:
+        knowledge, release, truth = AuditStage(plain, splits).stage(attack)
+        outcome = attack(release, knowledge, truth, control={threat(attack.threat).metric: 0.25})
+        score = primary(outcome.scores)
+        known = threat(attack.threat)
+        assert known.title != known.name and known.baseline, "register the threat: sfumato.core.threats.register"
+        assert (score.metric, score.better_for_owner) == (known.metric, known.better_for_owner)
+        assert score.control == 0.25
+        assert score.baseline is not None and score.ci[0] <= score.value <= score.ci[1]
+        assert score.n == len(release)
+        assert sum(s.primary for s in outcome.scores) == 1
+
+    def test_attack_is_repeatable(self, attack: Attack, plain: Mechanism, splits: Splits) -> None:
+        first, second = (AuditStage(plain, splits).score(attack).value for _ in range(2))
+        assert first == second
+
+    def test_attack_refuses_auxiliary_data_with_victims_in_it(
+        self, attack: Attack, plain: Mechanism, splits: Splits
+    ) -> None:
+        knowledge, release, truth = AuditStage(plain, splits).stage(attack)
+        with pytest.raises(RuleBroken, match="victims are in the attacker's auxiliary data"):
+            attack(release, replace(knowledge, auxiliary=splits.victim), truth)

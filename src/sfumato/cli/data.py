@@ -77,7 +77,7 @@ def check(
     for problem in problems:
         OUT.print(str(problem), markup=False)
     if errors:
-        raise DataError(f"{source}: fix {_count(errors, 'error')} before using it.")
+        raise DataError(f"{source}: {_count(errors, 'error')} to fix before it can be used.")
     OUT.print(f"{source}: fine" + (f", {_count(len(problems), 'warning')}" if problems else ""), markup=False)
 
 

@@ -99,7 +99,7 @@ def demo(
 @app.command()
 def fit(
     mechanism: Annotated[
-        str | None, typer.Argument(help="ran, filter, filter-linear, phase, synth, ars, vae or a baseline.")
+        str | None, typer.Argument(help="ran, filter, phase, synth, ars, a baseline, or one of a plugin.")
     ] = None,
     data: Annotated[str | None, typer.Option("--data", "-d", help="A named data set or a file or folder.")] = None,
     x: X = None,
@@ -117,11 +117,19 @@ def fit(
     out: Annotated[Path | None, typer.Option("--out", help="The run folder; default runs/MECHANISM-DATA.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Repeatable randomness; default 0.")] = None,
+    help_params: Annotated[
+        bool, typer.Option("--help-params", help="List the mechanism's hyper-parameters and stop.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fit a mechanism on the owner's records, into a run folder: ran, filter, phase, synth, ars or a baseline."""
-    from sfumato.cli.output import OUT, Talk, print_json
+    """Fit a mechanism on the owner's records, into a run folder.
+
+    sfumato fit ran --data people.csv --utility income --private sex --set lam=0.05
+
+    sfumato fit ran --help-params
+    """
+    from sfumato.cli.output import OUT, Talk, parameter_table, print_json
     from sfumato.mechanisms import mechanism_class
     from sfumato.workflow import fit_run, fitted_on, resolve
 
@@ -131,6 +139,15 @@ def fit(
     if name is None:
         raise UsageError("say which mechanism: sfumato fit ran --data mnist.")
     parameters = mechanism_class(name).parameters()
+    if help_params:
+        declared = mechanism_class(name).declared()
+        if json:
+            print_json(
+                {key: {"default": p.default, "allowed": p.allowed, "help": p.help} for key, p in declared.items()}
+            )
+        else:
+            OUT.print(parameter_table(name, declared))
+        return
     if base is not None and "base" not in parameters:
         raise UsageError(f"{name} builds on nothing: leave out --base.")
     typed = parse_settings(settings, parameters, name)

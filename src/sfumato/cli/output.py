@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from sfumato.mechanisms.parameters import Parameter
 
 WIDE = 160
 OUT = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else WIDE)
@@ -75,7 +78,7 @@ def score_table(scores: Mapping[str, Any]) -> Table:
     """The scores of one run, worst marked, with baseline and control."""
     table = new_table(
         *("threat", "attack or task", "metric"),
-        numbers=("value", "95 % interval", "baseline", "control"),
+        numbers=("value", "95 % interval", "baseline", "control", "leakage"),
         title=f"{scores['mechanism']} on {scores['data']}",
     )
     worst = {(s["attack"], s["target"], s["metric"]) for s in scores["worst"].values()}
@@ -94,16 +97,9 @@ def score_table(scores: Mapping[str, Any]) -> Table:
             f"{figure(score['ci'][0])} … {figure(score['ci'][1])}",
             figure(score["baseline"]),
             figure(score["control"]),
+            percent(score.get("leakage")),
         )
     return table
-
-
-_CANARIES = {
-    "canary-worst": "worst-case canary, {n:,} transcripts",
-    "canary-natural": "natural canary, {n:,} transcripts",
-    "canary-gradient": "gradients before the noise, {n:,} runs",
-    "canary-one-run": "one run with {n:,} canaries",
-}
 
 
 def claim_line(scores: Mapping[str, Any]) -> str:
@@ -113,7 +109,7 @@ def claim_line(scores: Mapping[str, Any]) -> str:
     if found is None or promise["epsilon"] is None:
         return ""
     claimed = f"claimed ε = {promise['epsilon']:.3f} (δ = {promise['delta']:g})"
-    by = _CANARIES.get(found["attack"], f"{found['attack']}, {{n:,}} runs").format(n=found["n"])
+    by = f"{scores['titles'][found['attack']][0]}, {found['n']:,} trials"
     shown = f"empirical lower bound ε ≥ {found['value']:.3f} ({by})"
     refuted = " — THE CLAIM IS REFUTED" if found["value"] > promise["epsilon"] else ""
     return f"{claimed}; {shown}{refuted}"
@@ -143,6 +139,28 @@ def front_table(results: Sequence[Mapping[str, Any]], best: Sequence[str]) -> Ta
         useful = "—" if accuracy is None else _with_interval(accuracy)
         table.add_row(result["point"], useful, *cells, "yes" if result["point"] in best else "")
     return table
+
+
+def parameter_table(name: str, declared: Mapping[str, Parameter]) -> Table:
+    """The hyper-parameters of a mechanism: default, allowed values and meaning."""
+    table = new_table(
+        "parameter", "default", "allowed", "meaning", title=f"hyper-parameters of {name} (--set NAME=VALUE)"
+    )
+    for parameter, one in declared.items():
+        table.add_row(parameter, shown_default(one.default), one.allowed, one.help)
+    return table
+
+
+def shown_default(value: Any) -> str:
+    """A default as it is written on the command line."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value) or "(empty)"
+
+
+def percent(share: float | None) -> str:
+    """A share of 1 in whole percent, or a dash for what was not measured."""
+    return "—" if share is None else f"{100 * share:.0f} %"
 
 
 def figure(value: float | None) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.errors import DataError
-from sfumato.core.schema import Schema
+from sfumato.core.schema import Column, Kind, Schema
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int64]
@@ -48,6 +48,58 @@ class Dataset:
                 raise DataError(f"{self.name}: column '{column}' has {len(values)} values for {n} records.")
         for values in (self.x, self.ids, *labels.values()):
             values.setflags(write=False)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        x: npt.ArrayLike,
+        *,
+        utility: Mapping[str, npt.ArrayLike] | None = None,
+        private: Mapping[str, npt.ArrayLike] | None = None,
+        ids: npt.ArrayLike | None = None,
+        name: str = "data",
+    ) -> Dataset:
+        """A data set from arrays.
+
+        Args:
+            x: Records with values in [0, 1]: pictures (N, channels, height, width), signals (N, channels, time) or
+                rows of numbers (N, columns).
+            utility: For each label that others may use, one class a record, as numbers or texts.
+            private: The same for each label that nobody may learn.
+            ids: The subject of each record; without it every record is its own subject.
+            name: How messages call these records.
+
+        Returns:
+            The data set, with class names in sorted order.
+
+        Raises:
+            DataError: The shape is none of these, or a label does not have one value a record.
+        """
+        records = np.array(x, dtype=np.float32)
+        kinds: dict[int, Kind] = {2: "table", 3: "signal", 4: "image"}
+        if records.ndim not in kinds:
+            raise DataError(f"{name}: x has shape {records.shape}: give (N, C, H, W), (N, C, T) or (N, columns).")
+        labels = {**(utility or {}), **(private or {})}
+        found = {label: np.unique(np.asarray(values), return_inverse=True) for label, values in labels.items()}
+        classes = {label: tuple(str(value) for value in values.tolist()) for label, (values, _) in found.items()}
+        columns = tuple(Column(f"x{i}", "numeric") for i in range(records.shape[1])) if records.ndim == 2 else ()
+        schema = Schema(
+            kinds[records.ndim],
+            records.shape[1:],
+            utility={label: classes[label] for label in utility or {}},
+            private={label: classes[label] for label in private or {}},
+            x_columns=tuple(column.name for column in columns) or ("x",),
+            columns=columns,
+        )
+        codes = {label: codes.reshape(-1).astype(np.int64) for label, (_, codes) in found.items()}
+        return cls(
+            records,
+            schema,
+            utility={label: codes[label] for label in utility or {}},
+            private={label: codes[label] for label in private or {}},
+            ids=np.empty(0, dtype=np.str_) if ids is None else np.asarray(ids).astype(np.str_),
+            name=name,
+        )
 
     def __len__(self) -> int:
         return len(self.x)

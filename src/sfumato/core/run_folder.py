@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import torch
 
 Tensors = dict[str, "torch.Tensor"]
+FORMAT = 2
+"""Of a run folder. 1 (sfumato 0.1) says nothing of itself: its mechanism is read, its scores are measured again."""
 
 
 @contextmanager
@@ -93,7 +95,7 @@ class RunFolder:
     splits.json    size and digest of the owner's, attacker's and victims' records
     metrics.jsonl  one line an epoch
     checkpoint/    safetensors: the mechanism, and while training what is needed to go on
-    status.json    "running" or "done"
+    status.json    "running" or "done", and the format of the folder
     """
 
     def __init__(self, path: Path) -> None:
@@ -120,7 +122,7 @@ class RunFolder:
             path.mkdir(parents=True, exist_ok=True)
             with atomic(path / "config.toml") as part:  # first: from here on the run can be resumed
                 part.write_text(tomli_w.dumps(_toml_like(config)))
-            run.write_json("status.json", {"state": "running"})
+            run.write_json("status.json", {"state": "running", "format": FORMAT})
             run.write_json("env.json", environment())
         except OSError as error:
             raise DataError(f"cannot write to {path} ({error.strerror}): choose another --out.") from None
@@ -145,6 +147,10 @@ class RunFolder:
         run = cls(path)
         if not (path / "config.toml").is_file():
             raise DataError(f"{path} is not a run folder (it has no config.toml): name one that sfumato fit made.")
+        if run.format > FORMAT:
+            raise DataError(
+                f"{path} was made by a newer sfumato (format {run.format}, this one reads up to {FORMAT}): upgrade."
+            )
         if not run.done:
             again = f"sfumato fit --config {path / 'config.toml'} --out {path} --resume"
             raise DataError(f"the run in {path} was interrupted: finish it with '{again}'.")
@@ -160,14 +166,24 @@ class RunFolder:
             raise DataError(f"{self.path / 'config.toml'} lacks [run] or [data]: restore it.")
         return config
 
+    def _status(self) -> dict[str, Any]:
+        status = self.read_json("status.json") if (self.path / "status.json").is_file() else {}
+        return status if isinstance(status, dict) else {}
+
+    @property
+    def format(self) -> int:
+        """The version of the folder's layout."""
+        found = self._status().get("format", 1)
+        return found if isinstance(found, int) else 1
+
     @property
     def done(self) -> bool:
-        return (self.path / "status.json").is_file() and self.read_json("status.json") == {"state": "done"}
+        return self._status().get("state") == "done"
 
     def finish(self) -> None:
         """Mark the run as done and drop what only a resumed run would need."""
         self.progress_file.unlink(missing_ok=True)
-        self.write_json("status.json", {"state": "done"})
+        self.write_json("status.json", {"state": "done", "format": FORMAT})
 
     def write_json(self, name: str, value: Any) -> None:
         (self.path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -60,8 +60,9 @@ class Parameter:
         if self.kind is bool:
             return "true | false"
         if self.kind in (int, float):
-            return f"{'above ' if self.open_low else ''}{self.low:g} to {self.high:g}"
-        return "text" if self.kind is str else "see the class"
+            low = f"above {self.low:g}" if self.open_low else f"{self.low:g}"
+            return f"{low} to {self.high:g}" if self.high < 2**62 else f"{low} or more"
+        return "text" if self.kind is str else "name or object"
 
 
 def number(*, default: float, low: float, high: float, help: str, above_low: bool = False) -> Any:

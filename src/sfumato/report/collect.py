@@ -150,7 +150,7 @@ def _grouped(runs: Sequence[Run]) -> tuple[Group, ...]:
 
 
 def _with_settings(runs: Sequence[Run]) -> tuple[Run, ...]:
-    """Controls first, then baselines, then mechanisms; within a mechanism, by what varies, which becomes their setting."""
+    """Controls, baselines, mechanisms; within a mechanism by what varies, which becomes their setting."""
     ordered: list[Run] = []
     roles = {run.mechanism: (_ROLES.index(run.traits.role), run.traits.unprotected != "record") for run in runs}
     for method in sorted(roles, key=lambda name: roles[name]):  # else as they were given

@@ -2,7 +2,7 @@
 
 from sfumato.workflow.auditing import audit_run
 from sfumato.workflow.compare import Point, compare, sweep
-from sfumato.workflow.fitting import fit_run, fitted_on, records_of, resolve
+from sfumato.workflow.fitting import fit_run, fitted_on, load_run, records_of, resolve
 from sfumato.workflow.releasing import release_run
 from sfumato.workflow.sampling import sample_run
 from sfumato.workflow.users import compare_users, fit_users
@@ -15,6 +15,7 @@ __all__ = [
     "fit_run",
     "fit_users",
     "fitted_on",
+    "load_run",
     "records_of",
     "release_run",
     "resolve",

@@ -71,6 +71,21 @@ def _disjoint_base(config: Config, splits: Splits) -> None:
         )
 
 
+def load_run(path: str | Path) -> Mechanism:
+    """The fitted mechanism of a run folder.
+
+    Args:
+        path: A folder that ``sfumato fit``, ``sweep`` or ``reproduce`` made.
+
+    Returns:
+        The mechanism, ready to release and to be audited.
+
+    Raises:
+        DataError: The folder holds no finished run, is damaged, or was made by a newer sfumato.
+    """
+    return load_mechanism(RunFolder.open(Path(path)).path)
+
+
 def fitted_on(path: Path) -> str:
     """What a run was fitted on, in a sentence: a wrongly read column shows here."""
     parts, schema = read_json(path / SPLITS), Schema.from_json(read_json(path / "schema.json"))

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 import typer
-from plugged import plug
 
+from plugged import plug
 from sfumato import auditing, mechanisms
 from sfumato.auditing import Effort
 from sfumato.cli.main import app

@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 import sfumato
+from sfumato.attacks.registry import features_suite, membership_suite, rotations_suite, shared_suite
+from sfumato.core.schema import Schema
+from sfumato.mechanisms import names
 
 ROOT = Path(sfumato.__file__).parent
 MAY_IMPORT = {
@@ -22,6 +26,7 @@ MAY_IMPORT = {
     "auditing": {"core", "nets", "privacy", "attacks", "mechanisms"},
     "report": {"core"},
     "workflow": {"core", "data", "mechanisms", "auditing", "report"},
+    "testing": {"core", "data", "attacks", "mechanisms", "auditing", "workflow"},
     "parties": {"core", "data", "mechanisms", "workflow"},
     "studies": {"core", "privacy", "mechanisms", "auditing", "report", "workflow", "parties"},
     "cli": {"core", "data", "mechanisms", "auditing", "report", "workflow", "parties", "studies"},
@@ -70,6 +75,43 @@ def test_nothing_is_stored_as_pickle() -> None:
         names = imports_of_any(file)
         assert not names & {"pickle", "joblib", "dill", "cloudpickle"}, file
         assert "torch.load(" not in file.read_text(), file
+
+
+def test_no_class_is_defined_twice() -> None:
+    found = Counter(
+        node.name
+        for file in ROOT.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert {name for name, times in found.items() if times > 1} == set()
+
+
+def test_every_file_has_a_name_of_its_own() -> None:
+    shared = {"__init__", "base", "mechanism", "mechanisms", "attacks", "registry", "auditing"}  # said by the folder
+    found = Counter(file.stem for file in ROOT.rglob("*.py"))
+    assert {name for name, times in found.items() if times > 1} <= shared
+
+
+def known_names() -> set[str]:
+    """Every mechanism and every attack by name."""
+    schema = Schema("image", (1, 8, 8), utility={"u": ("a", "b")}, private={"p": ("a", "b")})
+    suites = (
+        *(features_suite(schema), rotations_suite(schema, "u"), shared_suite()),
+        membership_suite(("u",)),
+    )
+    return {*names(), *(attack.name for attacks in suites for attack in attacks)}
+
+
+@pytest.mark.parametrize("room", ["auditing", "report", "workflow"])
+def test_no_room_asks_for_a_mechanism_or_an_attack_by_name(room: str) -> None:
+    known = known_names()
+    for file in (ROOT / room).rglob("*.py"):
+        if file.name == "demo.py":  # which lists the points that it runs
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert node.value not in known, f"{file.relative_to(ROOT)}:{node.lineno} says '{node.value}'"
 
 
 def imports_of_any(file: Path) -> set[str]:

@@ -12,6 +12,7 @@ import torch
 from turned import Turned
 
 from sfumato.attacks.base import Attack
+from sfumato.attacks.registry import features_suite, rotations_suite
 from sfumato.attacks.rotations.cloud_view import CloudProbe, CloudView, LabelByCloud
 from sfumato.attacks.rotations.direction_critic import EstimateAngle, InverseCritic
 from sfumato.attacks.rotations.feature_decoder import PlainDecoder
@@ -20,15 +21,14 @@ from sfumato.attacks.rotations.list_decoder import ListCritic, ListDecoder, in_a
 from sfumato.attacks.rotations.message_algebra import Frame, span_basis
 from sfumato.attacks.rotations.row_guesses import RowsByCritic, RowsByDecoding, RowsByKey
 from sfumato.attacks.rotations.row_spans import IntersectSpans, ReidentifyBySpan, common_line
-from sfumato.attacks.registry import features_suite, rotations_suite
-from sfumato.auditing.plans.rotations import RotationsPlan
-from sfumato.testing import AuditStage, wins
 from sfumato.auditing import Controls, Effort, audit
+from sfumato.auditing.plans.rotations import RotationsPlan
 from sfumato.core import metrics
 from sfumato.core.dataset import Dataset, FloatArray, Splits
 from sfumato.core.errors import RuleBroken
 from sfumato.core.knowledge import Knowledge, Opened
 from sfumato.core.score import Score
+from sfumato.testing import AuditStage, wins
 
 FEW = Effort(attack_epochs=1, attack_width=8, attack_steps=20, candidates=60, repeats=2)
 

@@ -9,9 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-import sfumato.mechanisms
-from sfumato.mechanisms import synth
 from sfumato.mechanisms.base import Progress
+from sfumato.mechanisms.synth import mechanism as synth
 from sfumato.mechanisms.synth.methods.method import Method
 from sfumato.privacy.ledger import Ask
 from sfumato.privacy.query_counter import Counter, Records

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,16 +10,17 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-import test_mechanism_conformance as promises
 
-from sfumato import mechanisms
+from plugged import plug
 from sfumato.auditing import Effort
 from sfumato.core.dataset import FloatArray, IntArray, Splits
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.randomness import Randomness
+from sfumato.core.traits import Traits
 from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.baselines.raw_records import Noisy
+from sfumato.testing import MechanismConformance
 from sfumato.workflow import audit_run, fit_run, release_run, resolve
 
 TINY = Effort(attack_epochs=1, attack_width=16, attack_steps=20, task_epochs=1, candidates=30)

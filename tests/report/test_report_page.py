@@ -87,7 +87,7 @@ def test_baseline_and_control_stand_beside_every_value(page, tmp_path):
     row = re.search(r'<tr class="primary worst[^"]*">(.*?)</tr>', built.visible)
     assert row is not None
     cells = re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row.group(1))
-    assert cells[3:] == ["0.00680", "[0.00653, 0.00707]", "0.067", "0.0001", "2,000"]
+    assert cells[3:] == ["0.00680", "[0.00653, 0.00707]", "0.067", "0.0001", "–", "2,000"]
     notes = built.data["fronts"][0]["figures"][0]["figure"]["layout"]["annotations"]
     assert [note["text"] for note in notes] == ["sees nothing (baseline): 0.067", "no defence (control): 0.0001"]
 

@@ -140,7 +140,7 @@ def test_the_card_states_guarantee_scores_references_and_commands(tmp_path):
     assert card.startswith("# ran on mnist")
     assert "**Empirical.**" in card
     assert "| Reconstruction | inverse-residual | MSE (higher is better for the owner) | 0.00680 |" in card
-    assert "| 0.067 | 0.0001 | 2,000 |" in card
+    assert "| 0.067 | 0.0001 | – | 2,000 |" in card
     assert "    sfumato fit ran --config r/config.toml --out again" in card
 
 

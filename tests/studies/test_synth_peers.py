@@ -16,7 +16,7 @@ from sfumato.core.errors import UsageError
 from sfumato.core.schema import Column, Schema
 from sfumato.studies import peers, synth_peers
 from sfumato.studies.peers import PEERS, run_peer
-from sfumato.studies.peers.tables import as_codes, as_values, from_codes, from_values
+from sfumato.studies.peers.peer_tables import as_codes, as_values, from_codes, from_values
 from sfumato.studies.synth_peers import PeerEffort, compared
 
 FAKE = """

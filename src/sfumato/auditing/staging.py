@@ -23,21 +23,24 @@ from sfumato.mechanisms.capabilities import HasCloud, HasDecoder, HasEncoder, Ha
 def scene_of(mechanism: Mechanism, splits: Splits, effort: Effort, seed: int, controls: Controls) -> Scene:
     """The release of the victims, and what every attacker is granted."""
     victims = derive_seed(seed, "victims")
+    release = mechanism.release(splits.victim, seed=victims)
+    secrets = mechanism.secrets(splits.victim, seed=victims) if isinstance(mechanism, Keyed) else {}
     return Scene(
         name=mechanism.name,
         splits=splits,
         effort=effort,
         seed=seed,
-        release=mechanism.release(splits.victim, seed=victims),
+        release=release,
         knowledge=Knowledge(
             auxiliary=splits.attacker,
             query=_query(mechanism, derive_seed(seed, "queries")),
             encoder=mechanism.public_encoder() if isinstance(mechanism, HasEncoder) else None,
             randomised=mechanism.traits.randomised,
+            unknown=tuple(secrets),
             seed=derive_seed(seed, "attacker"),
         ),
         shown=one_of_each_class(splits.victim),
-        secrets=mechanism.secrets(splits.victim, seed=victims) if isinstance(mechanism, Keyed) else {},
+        secrets=secrets,
         repeat=_repeat(mechanism),
         controls=controls,
     )

@@ -57,6 +57,7 @@ class Knowledge:
                 line-up), in an order and under ids that say nothing; for a synthetic release, records of which half
                 were the owner's
     participant the attacker as one of the parties, with a substitute decoder of its own; None without masks
+    unknown     names of the secrets behind the victims' release, which the attacker may try to find
     granted     secrets behind the victims' release by name (a mask (N, h) …): for upper bounds alone
     parties     how many parties released the victims, by turns: everybody sees who shared what
     """
@@ -71,6 +72,7 @@ class Knowledge:
     line_ups: FloatArray | None = None
     candidates: Dataset | None = None
     participant: Participant | None = None
+    unknown: tuple[str, ...] = ()
     granted: Mapping[str, FloatArray] = field(default_factory=dict)
     parties: int = 1
     seed: int = 0

@@ -254,3 +254,5 @@ for _threat in (
     ),
 ):
     register(_threat)
+OURS = frozenset(_KNOWN)
+"""The threats that sfumato brings; others come from plugins."""

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.schema import Schema
 from sfumato.core.score import Score
-from sfumato.core.threats import ATTRIBUTE, CLAIM, LIST, MEMBERSHIP, RECONSTRUCTION, rank
+from sfumato.core.threats import ATTRIBUTE, CLAIM, LIST, MEMBERSHIP, OURS, RECONSTRUCTION, rank
 from sfumato.core.traits import Traits
 
 Floats = npt.NDArray[np.float32]
@@ -242,9 +242,9 @@ class Group:
 
     @property
     def glanced(self) -> tuple[str, ...]:
-        """The threats at a glance: the main ones, and the one that synthetic records are attacked by."""
-        first, rest = self.threats[:SHOWN_THREATS], self.threats[SHOWN_THREATS:]
-        return tuple(key for key in (*first, *rest) if key == MEMBERSHIP or (key in first and key != CLAIM))
+        """The threats at a glance: the main ones, the one of synthetic records, and those of plugins."""
+        main = {*self.threats[:SHOWN_THREATS], MEMBERSHIP} - {CLAIM}
+        return tuple(key for key in self.threats if key in main or key.partition(":")[0] not in OURS)
 
     @property
     def private(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from sfumato.report.wording import (
     epsilon_line,
     interval,
     kind_line,
+    leak,
     measured,
     metric_name,
     number,
@@ -41,10 +42,11 @@ def card(run: Run) -> str:
         "## Scores",
         "",
         "The best of the attacks on each threat, beside a guesser who sees nothing (baseline) and the same attack "
-        "with no defence (control).",
+        "with no defence (control). Leakage is how far it has gone from the guesser (0 %) to the best attack on a "
+        "release with no defence (100 %).",
         "",
-        "| what | by | metric | value | 95 % interval | baseline | control | n |",
-        "|---|---|---|---:|---:|---:|---:|---:|",
+        "| what | by | metric | value | 95 % interval | baseline | control | leakage | n |",
+        "|---|---|---|---:|---:|---:|---:|---:|---:|",
     ]
     served = [("Utility", use), *((f"Utility ({label})", run.reads(label)) for label in run.labels[1:])]
     for name, score in [*served, *((title(k), run.worst[k]) for k in in_order(run.worst))]:
@@ -53,7 +55,16 @@ def card(run: Run) -> str:
             metric = score.metric if useful else f"{metric_name(score.metric, score.threat)} ({direction(score)})"
             figures = [number(score.value, score.metric)]
             figures += [reference(v, score.metric) for v in (score.baseline, score.control)]
-            cells = [name, score.attack, metric, figures[0], interval(score), figures[1], figures[2], f"{score.n:,}"]
+            cells = [
+                name,
+                score.attack,
+                metric,
+                figures[0],
+                interval(score),
+                *figures[1:],
+                leak(score) or "–",
+                f"{score.n:,}",
+            ]
             lines.append(f"| {' | '.join(_md(cell) for cell in cells)} |")
     lines.append("")
     for paragraph in threat_paragraphs(run, in_order(run.worst)):

@@ -25,7 +25,7 @@ from sfumato.report.picture_rows import Album, before_and_after, wall
 from sfumato.report.plot_style import Board, Style, styles
 from sfumato.report.rotated_messages import key_table, messages, rebuilt
 from sfumato.report.score_tables import glance, score_table, scores_csv
-from sfumato.report.synthetic_records import synthetic_section
+from sfumato.report.synthetic_section import synthetic_section
 from sfumato.report.tradeoff import front, space, space_layout
 from sfumato.report.verdict import Verdict, verdict
 from sfumato.report.wording import (
@@ -123,7 +123,9 @@ class _Builder:
             "At a glance",
             "Each mark lies between what the same attack gets with no defence (left end) and what a guesser gets who "
             "sees nothing (right end); for utility, between the majority guess and raw data. The bar is the 95 % "
-            f"interval. Further right is better for the owner; errors are on a logarithmic scale.{chosen}",
+            "interval. Further right is better for the owner; errors are on a logarithmic scale. Leakage says how far "
+            "the best attack has gone from that guesser (0 %) to the best attack where nothing is defended (100 %)."
+            f"{chosen}",
             glance(group),
         )
 

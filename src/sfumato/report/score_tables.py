@@ -12,11 +12,11 @@ from html import escape
 from sfumato.core.score import Score
 from sfumato.core.threats import title
 from sfumato.report.audited_runs import Group, Run
-from sfumato.report.wording import direction, interval, metric_name, number, reference
+from sfumato.report.wording import direction, interval, leak, metric_name, number, reference
 
 _COLUMNS = (
     "data", "run", "method", "setting", "threat", "target", "attack", "metric", "better_for_owner", "value",
-    "ci_low", "ci_high", "baseline", "control", "n", "primary", "worst",
+    "ci_low", "ci_high", "baseline", "control", "n", "primary", "worst", "leakage", "leakage_low", "leakage_high",
 )  # fmt: skip
 
 
@@ -78,6 +78,7 @@ def score_table(group: Group) -> str:
         '<th scope="col" class="num">95 % interval</th>'
         '<th scope="col" class="num">Baseline<small>sees nothing</small></th>'
         '<th scope="col" class="num">Control<small>no defence</small></th>'
+        '<th scope="col" class="num">Leakage<small>of the best undefended</small></th>'
         f'<th scope="col" class="num">n</th></tr></thead>{bodies}</table></div>'
     )
 
@@ -93,8 +94,14 @@ def scores_csv(groups: Sequence[Group]) -> str:
                 text = [run.data, run.name, run.mechanism, run.setting, score.threat, score.target or ""]
                 text += [score.attack, score.metric, score.better_for_owner]
                 numbers = (score.value, *score.ci, score.baseline, score.control, score.n)
+                shares = (score.leakage, *(score.leakage_ci or (None, None)))
                 flags = (int(score.primary), int(is_worst(run, score)))
-                cells = (*map(_inert, text), *("" if v is None else v for v in numbers), *flags)
+                cells = (
+                    *map(_inert, text),
+                    *("" if v is None else v for v in numbers),
+                    *flags,
+                    *("" if v is None else v for v in shares),
+                )
                 writer.writerow(cells)
     return stream.getvalue()
 
@@ -126,17 +133,18 @@ def glance_cell(name: str, score: Score | None, *, mirrored: bool = False, absen
     left, right = (reference(getattr(score, end), score.metric) for end in ends)
     names = ("guess", "raw") if mirrored else ("no defence", "sees nothing")
     picture = scale(score, mirrored=mirrored)
+    leaked = f'<span class="leak">leakage {escape(leak(score))}</span>' if score.leakage is not None else ""
     return (
         f'{label}<span class="figure"><b>{escape(number(score.value, score.metric))}</b> '
         f'<span class="ci">{escape(interval(score))}</span> <span class="unit">'
-        f"{escape(metric_name(score.metric, score.threat))}</span></span>{picture}"
+        f"{escape(metric_name(score.metric, score.threat))}</span></span>{leaked}{picture}"
         f'<span class="ends"><span>{names[0]} {escape(left)}</span><span>{names[1]} {escape(right)}</span></span></td>'
     )
 
 
 def _body(run: Run) -> str:
     setting = f' <span class="setting">{escape(run.setting)}</span>' if run.setting else ""
-    rows = [f'<tr class="run"><th colspan="8" scope="rowgroup">{escape(run.mechanism)}{setting}</th></tr>']
+    rows = [f'<tr class="run"><th colspan="9" scope="rowgroup">{escape(run.mechanism)}{setting}</th></tr>']
     by_threat: dict[str, list[Score]] = {}
     for score in run.scores:
         key = score.threat if score.target is None else f"{score.threat}:{score.target}"
@@ -154,7 +162,10 @@ def _row(run: Run, key: str, score: Score, *, first: bool) -> str:
     shown = score.primary or student or score.threat in ("information", "fidelity")
     kinds = ("primary" if shown else "secondary", *(["worst"] if worst else []), *(["first"] if first else []))
     references = (reference(v, score.metric) for v in (score.baseline, score.control))
-    cells = "".join(f'<td class="num">{escape(cell)}</td>' for cell in (interval(score), *references, f"{score.n:,}"))
+    cells = "".join(
+        f'<td class="num">{escape(cell)}</td>'
+        for cell in (interval(score), *references, leak(score) or "–", f"{score.n:,}")
+    )
     arrow = "↑" if score.better_for_owner == "higher" else "↓"
     return (
         f'<tr class="{" ".join(kinds)}"><td class="threat">{escape(title(key))}</td>'

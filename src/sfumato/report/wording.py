@@ -79,6 +79,14 @@ def measured(score: Score) -> str:
     return f"{number(score.value, score.metric)} {interval(score)}"
 
 
+def leak(score: Score) -> str:
+    """Leakage and its interval in whole percent; "" where it cannot be stated."""
+    if score.leakage is None or score.leakage_ci is None:
+        return ""
+    low, high = (f"{100 * end:.0f}" for end in score.leakage_ci)
+    return f"{100 * score.leakage:.0f} % [{low}, {high}]"
+
+
 def metric_name(metric: str, threat: str = "") -> str:
     """The metric in words; a rate of rows says what it is a rate of."""
     return "rate of the right row" if (metric, threat) == ("rate", "row") else _METRICS.get(metric, metric)

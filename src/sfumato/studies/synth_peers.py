@@ -26,7 +26,7 @@ from sfumato.core.run_folder import read_json, write_json
 from sfumato.mechanisms.synth.mechanism import Synth
 from sfumato.studies.base import Measurement, Row
 from sfumato.studies.peers import PEERS, run_peer
-from sfumato.studies.peers.tables import as_codes, as_values, from_codes, from_values
+from sfumato.studies.peers.peer_tables import as_codes, as_values, from_codes, from_values
 
 LABEL = "income"
 DELTA = 1e-5

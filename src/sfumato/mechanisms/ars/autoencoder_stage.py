@@ -6,12 +6,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from sfumato.mechanisms.ars.training_stages import Stage
+from sfumato.mechanisms.ars.training_stages import TrainingStage
 from sfumato.nets.autoencoders import standardise, unstandardised
 from sfumato.nets.training_loop import forward_in_batches, take_step
 
 
-def autoencoder_stage(name: str, encoder: nn.Sequential, decoder: nn.Module, x: Tensor, rate: float) -> Stage:
+def autoencoder_stage(name: str, encoder: nn.Sequential, decoder: nn.Module, x: Tensor, rate: float) -> TrainingStage:
     """Eq. 5: encoder and decoder minimise the squared error; then latents are standardised."""
     raw = unstandardised(encoder)
     optimiser = torch.optim.Adam([*raw.parameters(), *decoder.parameters()], rate)
@@ -24,4 +24,4 @@ def autoencoder_stage(name: str, encoder: nn.Sequential, decoder: nn.Module, x: 
     def end() -> None:
         standardise(encoder, forward_in_batches(raw, x))
 
-    return Stage(name, len(x), {"adam": optimiser}, lambda: play, end)
+    return TrainingStage(name, len(x), {"adam": optimiser}, lambda: play, end)

@@ -29,7 +29,7 @@ from sfumato.mechanisms.ars.column_blocks import Block, blocks_of
 from sfumato.mechanisms.ars.hardened import Adversaries, HardeningGame, sieve
 from sfumato.mechanisms.ars.party import Defence, SharingParty
 from sfumato.mechanisms.ars.published_encoder import Published, public_schema
-from sfumato.mechanisms.ars.training_stages import Play, Stage, train_stages
+from sfumato.mechanisms.ars.training_stages import Play, TrainingStage, train_stages
 from sfumato.mechanisms.base import Mechanism, Progress, check_records, no_progress
 from sfumato.mechanisms.device_secret import check_secret, check_secret_file, derived, device_secret, drawn_secret
 from sfumato.mechanisms.parameters import anything, choice, flag, learning_rate, number, whole
@@ -174,10 +174,10 @@ class ARS(Mechanism):
             stages = [] if self.variant == "published" else stages[len(self.blocks_) :]  # the noise is made later
         self._train(stages, run, progress)
 
-    def _train(self, stages: list[Stage], run: RunFolder | None, progress: Progress) -> None:
+    def _train(self, stages: list[TrainingStage], run: RunFolder | None, progress: Progress) -> None:
         train_stages(self, stages, epochs=self.epochs, batch=self.batch, seed=self.seed, run=run, progress=progress)
 
-    def _protecting_stages(self, data: Dataset) -> list[Stage]:
+    def _protecting_stages(self, data: Dataset) -> list[TrainingStage]:
         """What follows the encoder: each party's substitute decoder and attribute networks, or the hardening."""
         if self.variant == "hardened":
             return [self._hardening_stage(data, place) for place in range(len(self.blocks_))]
@@ -195,11 +195,11 @@ class ARS(Mechanism):
             raise DataError(f"{data.name}: party {place + 1} of {self.parties} has {len(own)} records; give it more.")
         return own, self.blocks_[place % len(self.blocks_)].take(own.x)
 
-    def _autoencoder_stage(self, data: Dataset, place: int) -> Stage:
+    def _autoencoder_stage(self, data: Dataset, place: int) -> TrainingStage:
         x = as_tensor(self._own(data, place)[1])
         return autoencoder_stage(f"autoencoder-{place}", self._fronts[place], self._decoders[place], x, self.rate)
 
-    def _substitute_stage(self, data: Dataset, place: int) -> Stage:
+    def _substitute_stage(self, data: Dataset, place: int) -> TrainingStage:
         """Eq. 8: the party's own decoder of its own latents."""
         _, records = self._own(data, place)
         x = as_tensor(records)
@@ -216,9 +216,9 @@ class ARS(Mechanism):
 
             return play
 
-        return Stage(f"substitute-{place}", len(x), {"adam": optimiser}, begin)
+        return TrainingStage(f"substitute-{place}", len(x), {"adam": optimiser}, begin)
 
-    def _attribute_stage(self, data: Dataset, place: int) -> Stage:
+    def _attribute_stage(self, data: Dataset, place: int) -> TrainingStage:
         """Eq. 13: one network a private label."""
         own, records = self._own(data, place)
         networks = self._networks[place]
@@ -235,9 +235,9 @@ class ARS(Mechanism):
 
             return play
 
-        return Stage(f"attributes-{place}", len(own), {"adam": optimiser}, begin)
+        return TrainingStage(f"attributes-{place}", len(own), {"adam": optimiser}, begin)
 
-    def _hardening_stage(self, data: Dataset, place: int) -> Stage:
+    def _hardening_stage(self, data: Dataset, place: int) -> TrainingStage:
         own, records = self._own(data, place)
         x = as_tensor(records)
         encoder = self._encoders[place]
@@ -258,7 +258,7 @@ class ARS(Mechanism):
         def end() -> None:
             standardise(encoder, forward_in_batches(unstandardised(encoder), x))
 
-        return Stage(f"hardening-{place}", len(x), game.optimisers, begin, end)
+        return TrainingStage(f"hardening-{place}", len(x), game.optimisers, begin, end)
 
     def publish(self) -> Published:
         """What the initiator sends to the others: the encoder, and how it is used (§3.3)."""

@@ -26,7 +26,7 @@ def nothing() -> None:
 
 
 @dataclass(frozen=True)
-class Stage:
+class TrainingStage:
     """``begin`` prepares what the stage reads, when the stages before it are done, and gives its ``Play``.
 
     ``end`` runs after the last epoch.
@@ -41,7 +41,7 @@ class Stage:
 
 def train_stages(
     trainee: Trainable,
-    stages: Sequence[Stage],
+    stages: Sequence[TrainingStage],
     *,
     epochs: int,
     batch: int,

@@ -8,6 +8,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -201,9 +202,46 @@ def test_no_page_holds_a_path_of_somebodys_machine(page: Path) -> None:
     assert not re.findall(machine, page.read_text())
 
 
+def defaults_on_the_page() -> dict[tuple[str, str], str]:
+    """(mechanism, parameter) → its default as defaults.md writes it, from every table with a column ``parameter``.
+
+    A table without a column ``mechanism`` is about those in the heading above it. A row may name several mechanisms and
+    several parameters, with as many defaults.
+    """
+    found: dict[tuple[str, str], str] = {}
+    heading = ""
+    columns: list[str] = []
+    for line in (ROOT / "docs" / "defaults.md").read_text().splitlines():
+        heading = line if line.startswith("#") else heading
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+        if not cells or not columns:
+            columns = cells
+        elif "parameter" in columns and not set(line) <= set("|-: "):
+            row = dict(zip(columns, cells, strict=True))
+            owners, parameters = (
+                re.findall("`([^`]+)`", text) for text in (row.get("mechanism", heading), row["parameter"])
+            )
+            assert owners and set(owners) <= set(mechanisms.names()), f"defaults.md: no such mechanism: {line}"
+            for parameter, default in zip(parameters, row["default"].split(","), strict=True):
+                for owner in owners:
+                    assert (owner, parameter) not in found, f"defaults.md: {owner}, {parameter} has two rows"
+                    found[owner, parameter] = default.strip()
+    return found
+
+
+def value_of(text: str) -> bool | float | str:
+    """A default as it is written: 0.1, 1e-3, 2/28, true, `auto`, or empty."""
+    words: dict[str, bool | str] = {"true": True, "false": False, "empty": "", "none": ""}
+    return words[text] if text in words else text.strip("`") if text.startswith("`") else float(Fraction(text))
+
+
 @pytest.mark.parametrize("name", mechanisms.names())
-def test_every_parameter_of_a_mechanism_has_its_default_explained(name: str) -> None:
-    text = (ROOT / "docs" / "defaults.md").read_text()
-    assert f"`{name}`" in text
-    for parameter in mechanisms.mechanism_class(name).parameters():
-        assert re.search(rf"`{parameter}`", text), f"defaults.md says nothing about {name}'s {parameter}"
+def test_every_default_is_explained_and_is_the_declared_one(name: str) -> None:
+    page = {parameter: text for (owner, parameter), text in defaults_on_the_page().items() if owner == name}
+    code = mechanisms.mechanism_class(name).parameters()
+    wrong = [
+        f"{name}, {parameter}: defaults.md says {page.get(parameter)}, the code {code.get(parameter)!r} (None: nothing)"
+        for parameter in {**code, **page}
+        if parameter not in page or parameter not in code or value_of(page[parameter]) != code[parameter]
+    ]
+    assert not wrong, "\n".join(wrong)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -55,6 +56,15 @@ def test_room_imports_only_what_it_may(room: str) -> None:
 def test_every_room_has_a_rule() -> None:
     rooms = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert rooms == set(MAY_IMPORT)
+
+
+def test_the_page_on_architecture_shows_the_same_rules() -> None:
+    docs = Path(__file__).parents[1] / "docs"
+    rows = re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", (docs / "architecture.md").read_text(), re.MULTILINE)
+    shown = {room: set(re.findall(r"`(\w+)`", may)) for room, may in rows if room in MAY_IMPORT}
+    assert shown == MAY_IMPORT
+    drawn = set(re.findall(r'font-weight="700" fill="#17304f">(\w+)<', (docs / "architecture.svg").read_text()))
+    assert drawn == set(MAY_IMPORT)
 
 
 def test_attacks_never_import_mechanisms() -> None:

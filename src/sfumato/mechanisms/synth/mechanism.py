@@ -14,6 +14,7 @@ import torch
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError, RuleBroken, UsageError, unknown
+from sfumato.core.extras import require
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.randomness import Randomness, Seeded, fresh_seed
 from sfumato.core.run_folder import RunFolder, read_json, write_json
@@ -87,6 +88,7 @@ class Synth(Mechanism):
 
     def _check_params(self) -> None:
         super()._check_params()
+        require("synth", "synth", "dp_accounting", "opendp")
         check_target(self.epsilon, self.delta)
         if self.method != "auto":
             able = method_class(self.method).labels

@@ -1,0 +1,79 @@
+"""Plans compose: a mechanism that is both keyed and shared is attacked as both, and loses no secret."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from turned import Turned
+
+from sfumato.attacks.base import Attack
+from sfumato.attacks.masks.mask_attacks import MaskBySpread
+from sfumato.attacks.registry import features_suite, rotations_suite, shared_suite
+from sfumato.attacks.rotations.row_guesses import RowsByKey
+from sfumato.auditing.controls import Controls
+from sfumato.auditing.effort import Effort
+from sfumato.auditing.plans.base import Scene
+from sfumato.auditing.plans.features import FeaturesPlan
+from sfumato.auditing.trials import carry_out, trials
+from sfumato.core.dataset import Dataset, FloatArray, Splits
+from sfumato.core.knowledge import Knowledge, Participant
+from sfumato.core.release import raw_release
+from sfumato.core.traits import Traits
+from sfumato.testing import AuditStage
+
+
+class TurnedAndShared(Turned):
+    """Rotated messages of several parties, each with a mask of its own."""
+
+    name = "turned-and-shared"
+
+    @property
+    def traits(self) -> Traits:
+        return replace(super().traits, parties=2)
+
+    def secrets(self, data: Dataset, *, seed: int) -> dict[str, FloatArray]:
+        return {**super().secrets(data, seed=seed), "mask": np.ones((len(data), 4), dtype=np.float32)}
+
+    def participant(self, data: Dataset, *, seed: int) -> Participant:
+        return lambda own, masks: masks
+
+
+@pytest.fixture(scope="module")
+def stage(digits: Splits) -> AuditStage:
+    return AuditStage(TurnedAndShared().fit(digits.owner), digits, Effort(candidates=50, repeats=2))
+
+
+def test_keyed_and_shared_mechanism_gets_both_suites(stage: AuditStage) -> None:
+    schema = stage.splits.schema
+    wanted = [*features_suite(schema), *rotations_suite(schema, "digit"), *shared_suite()]
+    found = [trial.attack.name for trial in trials(stage.plans)]
+    assert found[: len(wanted)] == [attack.name for attack in wanted]  # plugins of this machine come after
+
+
+@pytest.mark.parametrize("attack", [RowsByKey(), MaskBySpread()], ids=lambda attack: attack.name)
+def test_every_attack_has_what_either_plan_grants_and_both_secrets(attack: Attack, stage: AuditStage) -> None:
+    knowledge, _, truth = stage.stage(attack)
+    assert knowledge.own_device is not None and knowledge.participant is not None and knowledge.parties == 2
+    assert set(knowledge.unknown) == {"key", "mask"}
+    assert truth.secret("key").shape[1:] == (2, 2) and truth.secret("mask").shape[1:] == (4,)
+
+
+def test_a_known_secret_needs_no_measuring(stage: AuditStage) -> None:
+    assert stage.control(MaskBySpread()) == {"overlap": 1.0}
+
+
+def test_a_plan_needs_no_mechanism(parity: Splits) -> None:
+    """A release that somebody else made, as payloads alone: what needs queries is listed, not run."""
+    release = raw_release(parity.victim)
+    knowledge = Knowledge(auxiliary=parity.attacker, seed=1)
+    shown = np.arange(4)
+    scene = Scene("theirs", parity, Effort(candidates=50), 0, release, knowledge, shown, controls=Controls())
+    found = carry_out(trials([FeaturesPlan(scene)]), "theirs", lambda _: None)
+    assert not found.scores
+    assert {reason for _, reason in found.skipped} == {"needs query access to the protected pipeline"}
+    callable_ = replace(scene, knowledge=replace(knowledge, query=lambda data: data.x.copy()))
+    attack = next(each for each in FeaturesPlan(callable_).attacks() if each.threat == "reidentification")
+    found = carry_out(trials([FeaturesPlan(callable_)], [attack]), "theirs", lambda _: None)
+    assert found.scores[0].value == 1.0 and found.scores[0].control == 1.0

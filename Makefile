@@ -4,13 +4,15 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check bench format clean
+.PHONY: demo test check bench format wheel clean
 
 demo: $(STAMP)
 	$(BIN)/sfumato demo
 
+# Quick tests first; what takes half a minute each comes last.
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m slow
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
@@ -26,8 +28,18 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# The wheel in an environment of its own: make wheel PYTHON=python3.13
+wheel:
+	rm -rf build/wheel && mkdir -p build/wheel
+	$(PYTHON) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel .
+	$(PYTHON) -m venv build/wheel/env
+	build/wheel/env/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls build/wheel/sfumato-*.whl)[demo]"
+	cd build/wheel && env/bin/sfumato fit ran --data digits --utility odd --private ge5 --limit 600 --set epochs=1 --out run
+	cd build/wheel && env/bin/sfumato audit run --effort smoke && env/bin/sfumato report run --out report.html
+	cd build/wheel && env/bin/sfumato release run --data digits --out outbox
+
 clean:
-	rm -rf $(VENV) sfumato-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build sfumato-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "sfumato needs Python 3.11 or newer")'

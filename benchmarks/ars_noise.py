@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from sfumato.nets import fgsm
+from sfumato.mechanisms.ars import fgsm
 from sfumato.nets.autoencoders import substitute_decoder
 
 RECORDS, LATENT, STEPS, EPSILON = 10_000, 64, 10, 1.0

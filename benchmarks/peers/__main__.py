@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sfumato import load
 from sfumato.studies.peers import PEERS
-from sfumato.studies.synth_peers import LABEL, Effort, compared
+from sfumato.studies.synth_peers import LABEL, PeerEffort, compared
 
 
 def main() -> int:
@@ -33,7 +33,7 @@ def main() -> int:
         load("adult", utility=LABEL, private=(), part=part, limit=given.rows, seed=given.seed)
         for part in ("train", "test")
     )
-    effort = Effort(tuple(given.epsilon), tuple(names), given.limit, given.repeats, given.rows)
+    effort = PeerEffort(tuple(given.epsilon), tuple(names), given.limit, given.repeats, given.rows)
     rows = compared(
         train, test, effort, seed=given.seed, out=given.out, say=lambda said: print(said, file=sys.stderr, flush=True)
     )

@@ -24,7 +24,7 @@ def test_help_prints_and_exits_with_zero(call: Call, command: tuple[str, ...], f
 
 
 def test_help_says_what_an_argument_means(call: Call) -> None:
-    assert "filter-linear" in call("fit", "-h").out
+    assert "or one of a plugin" in call("fit", "-h").out
     assert "must not exist" in call("share", "app", "-h").out
 
 

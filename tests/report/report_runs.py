@@ -16,6 +16,8 @@ from sfumato.core.schema import Schema
 from sfumato.core.threats import described
 from sfumato.core.traits import Traits
 from sfumato.mechanisms import mechanism_class, names
+from sfumato.report.audited_runs import Group
+from sfumato.report.verdict import verdict
 
 EMPIRICAL = {"kind": "empirical", "statement": "Measured by attacks only."}
 
@@ -32,6 +34,13 @@ def traits(mechanism: str, params: Mapping[str, Any]) -> Traits:
         return Traits()
     cls = mechanism_class(mechanism)
     return cls(**{key: value for key, value in params.items() if key in cls.parameters()}).traits
+
+
+def verdict_text(group: Group) -> str:
+    """All of the verdict on a group in one string."""
+    found = verdict(group)
+    rankings = [text for ranking in found.rankings for text in (ranking.heading, *ranking.items, *ranking.notes)]
+    return " ".join([*found.lead, *rankings, *found.warnings])
 
 
 def score(  # one entry of scores.json

@@ -54,7 +54,7 @@ def test_at_a_glance_shows_the_most_private_run_of_a_method_too(page, tmp_path):
     rows = re.findall(r'<th scope="row">(.*?)</th>', table.group(1))
     assert rows[0] == "vae"
     assert [re.sub("<[^>]*>", " ", row).split()[-1] for row in rows[1:]] == ["10", "300"] * 3
-    assert "the run with the best accuracy and what leaks least is shown" in visible
+    assert "the run with the best accuracy and the one that leaks least is shown" in visible
 
 
 def test_a_classifier_without_a_control_is_placed_by_the_fresh_one_s(page, tmp_path):
@@ -196,7 +196,7 @@ def test_confusion_stands_before_and_at_the_most_private_setting_of_each_method(
     titles = [panel["title"].replace("\u00a0", " ") for panel in sheet["panels"]]
     assert titles == ["vae", "gaussian, budget = 300", "filter-linear, budget = 300", "filter, budget = 300"]
     assert all(panel["note"].startswith("probe-mlp: accuracy ") for panel in sheet["panels"])
-    assert "Of each method the setting that leaks least is shown" in built.visible
+    assert "For each method, the setting that leaks least is shown" in built.visible
 
 
 def test_each_row_of_a_confusion_matrix_adds_up_to_one(page, tmp_path):

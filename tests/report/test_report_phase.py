@@ -12,7 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 from report_phase_runs import CONDITIONS, attacks, phase_run, tensors, wrong_key
-from report_runs import attribute, reconstruction, utility, write_run
+from report_runs import attribute, reconstruction, utility, verdict_text, write_run
 
 from sfumato.core.errors import DataError
 from sfumato.report import build_report, render_card
@@ -28,7 +28,7 @@ def section(text: str) -> str:
 
 def words(*folders: Path) -> str:
     (group,) = collect(folders)
-    return verdict(group).text()
+    return verdict_text(group)
 
 
 def panels(built: Any) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def test_each_attack_on_rows_is_held_against_one_in_d(page, tmp_path):
         "rows-critic": [0.508, 0.258],
     }
     assert [shape["y0"] for shape in panel["layout"]["shapes"]] == [0.5, 0.25]
-    assert "1/2 = 50.0\u00a0%, 1/4 = 25.0\u00a0%" in panel["note"]
+    assert "1/2 = 50.0 %, 1/4 = 25.0 %" in panel["note"].replace("\u00a0", " ")
 
 
 def test_plotly_accepts_every_panel_about_keys(page, tmp_path):

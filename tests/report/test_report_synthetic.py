@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from report_runs import score, utility, write_run
+from report_runs import score, utility, verdict_text, write_run
 
 from sfumato.core.errors import DataError
 from sfumato.report import render_card
@@ -109,7 +109,7 @@ def test_a_refuted_claim_cannot_be_overlooked(tmp_path: Path, page: Callable[...
 
 
 def test_the_verdict_of_one_run_says_what_students_members_and_canaries_do(tmp_path: Path) -> None:
-    text = verdict(collect([synth_run(tmp_path / "r")])[0]).text()
+    text = verdict_text(collect([synth_run(tmp_path / "r")])[0])
     assert "Students of the synthetic records read digit with 95.0 %" in text
     assert "not more private than ε = 0.630" in text and "does not contradict the claimed ε = 1" in text
     assert "No membership attack of this suite does measurably better" in text
@@ -117,7 +117,7 @@ def test_the_verdict_of_one_run_says_what_students_members_and_canaries_do(tmp_p
 
 
 def test_a_weak_attack_that_gets_all_it_can_is_not_called_a_release_without_defence(tmp_path: Path) -> None:
-    text = verdict(collect([synth_run(tmp_path / "r", advantage=0.3)])[0]).text()
+    text = verdict_text(collect([synth_run(tmp_path / "r", advantage=0.3)])[0])
     assert "The release leaks: the attack does better than a guesser who sees nothing." in text
 
 

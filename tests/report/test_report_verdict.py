@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from report_runs import attribute, latent_run, latent_sweep, reconstruction, score, utility, write_run
+from report_runs import attribute, latent_run, latent_sweep, reconstruction, score, utility, verdict_text, write_run
 
 from sfumato.report import render_card
 from sfumato.report.collect import collect
@@ -15,7 +15,7 @@ from sfumato.report.verdict import verdict
 def words(*folders: Path) -> str:
     groups = collect(folders)
     assert len(groups) == 1
-    return verdict(groups[0]).text()
+    return verdict_text(groups[0])
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_the_verdict_ranks_by_the_private_label_where_nothing_else_was_attacked(
 
 def test_the_raw_latent_is_a_reference_and_not_ranked(tmp_path):
     (group,) = collect([latent_sweep(tmp_path / "s")])
-    text = verdict(group).text()
+    text = verdict_text(group)
     assert "behind a defence is 93.0 % [92.0, 94.0] (filter, budget = 10)" in text
     assert "The raw latent (vae): advantage 0.420 [0.410, 0.430] by probe-mlp, at accuracy 93.0 %" in text
     assert not any(item.startswith("vae") for ranking in verdict(group).rankings for item in ranking.items)
@@ -201,9 +201,8 @@ def test_a_proof_is_told_with_its_epsilon(tmp_path):
         for eps in (94.4485, 980.0)
     ]
     (group,) = collect([*runs, latent_run(tmp_path / "f", "filter", leak=0.6, use=0.9)])
-    assert (
-        "differential privacy is proven for gaussian (ε = 94.4 to 980); there is measurement only"
-        in verdict(group).text()
+    assert "differential privacy is proven for gaussian (ε = 94.4 to 980); there is measurement only" in verdict_text(
+        group
     )
 
 

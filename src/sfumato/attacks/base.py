@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, dataclass_transform, final
 
 import numpy as np
 import numpy.typing as npt
@@ -53,8 +53,9 @@ class Outcome:
         return {score.metric: score.value for score in self.scores}
 
 
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
 class Attack(ABC):
-    """Hyper-parameters are keyword-only and stored unchanged; an attack keeps nothing between two victims."""
+    """Hyper-parameters are annotated fields, keyword-only; an attack keeps nothing between two victims."""
 
     name: ClassVar[str]
     threat: ClassVar[str]
@@ -71,6 +72,10 @@ class Attack(ABC):
     """Secrets of the victims that it is told (``knowledge.granted``): an upper bound."""
     undefended: ClassVar[Mapping[str, float]] = {}
     """Its figures without a defence, where they need no measuring: a secret that is known is known."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        dataclass(kw_only=True, eq=False, repr=False)(cls)
 
     @classmethod
     def suite(cls, schema: Schema) -> list[Attack]:  # noqa: ARG003 — an attack on labels has one for each

@@ -40,15 +40,11 @@ def show(
     json: Json = False,
 ) -> None:
     """Describe a data set: shape, labels, classes and subjects."""
-    from sfumato.cli.output import OUT, print_json
+    from sfumato.cli.output import print_result
     from sfumato.data import describe, load
 
     about = describe(load(source, x=x, utility=utility, private=private, id=subject))
-    if json:
-        print_json(about)
-        return
-    for key, value in about.items():
-        OUT.print(f"{key}: {value}", markup=False)
+    print_result(json, about, "\n".join(f"{key}: {value}" for key, value in about.items()))
 
 
 @app.command()
@@ -64,7 +60,7 @@ def check(
     """Find all problems of a file in one pass. The exit code is 3 if it cannot be used."""
     from dataclasses import asdict
 
-    from sfumato.cli.output import OUT, print_json
+    from sfumato.cli.output import print_json, print_text
     from sfumato.data import check as find_problems
 
     problems = find_problems(source, x=x, utility=utility, private=private, id=subject, domain=domain)
@@ -75,20 +71,14 @@ def check(
             raise typer.Exit(DataError.exit_code)
         return
     for problem in problems:
-        OUT.print(str(problem), markup=False)
+        print_text(str(problem))
     if errors:
         raise DataError(f"{source}: {_count(errors, 'error')} to fix before it can be used.")
-    OUT.print(f"{source}: fine" + (f", {_count(len(problems), 'warning')}" if problems else ""), markup=False)
+    print_text(f"{source}: fine" + (f", {_count(len(problems), 'warning')}" if problems else ""))
 
 
 @app.command()
-def domain(
-    source: Source,
-    x: X = None,
-    utility: Utility = None,
-    private: Private = None,
-    subject: Id = None,
-) -> None:
+def domain(source: Source, x: X = None, utility: Utility = None, private: Private = None, subject: Id = None) -> None:
     """Draft a domain file (TOML) from the records, to be corrected from public knowledge."""
     from sfumato.cli.output import OUT
     from sfumato.data import domain_draft

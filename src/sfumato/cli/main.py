@@ -84,16 +84,15 @@ def demo(
     quiet: Quiet = False,
 ) -> None:
     """Every mechanism, small, on the embedded digits: one report, within five minutes on two cores."""
-    from sfumato.cli.output import OUT, Talk, print_json
+    from sfumato.cli.output import Talk, print_json, print_text
     from sfumato.workflow.demo import run_demo, summary
 
     with Talk(quiet) as talk:
         results, page = run_demo(out, seed=seed, progress=talk.epoch, say=talk.say)
     if json:
         print_json({"report": str(page), "points": results})
-        return
-    for line in summary(results, page):
-        OUT.print(line, markup=False)
+    else:
+        print_text("\n".join(summary(results, page)))
 
 
 @app.command()
@@ -129,7 +128,7 @@ def fit(
 
     sfumato fit ran --help-params
     """
-    from sfumato.cli.output import OUT, Talk, parameter_table, print_json
+    from sfumato.cli.output import Talk, print_json, print_text
     from sfumato.mechanisms import mechanism_class
     from sfumato.workflow import fit_run, fitted_on, resolve
 
@@ -140,13 +139,7 @@ def fit(
         raise UsageError("say which mechanism: sfumato fit ran --data mnist.")
     parameters = mechanism_class(name).parameters()
     if help_params:
-        declared = mechanism_class(name).declared()
-        if json:
-            print_json(
-                {key: {"default": p.default, "allowed": p.allowed, "help": p.help} for key, p in declared.items()}
-            )
-        else:
-            OUT.print(parameter_table(name, declared))
+        _print_parameters(name, json)
         return
     if base is not None and "base" not in parameters:
         raise UsageError(f"{name} builds on nothing: leave out --base.")
@@ -171,7 +164,19 @@ def fit(
     if json:
         print_json({"run": str(folder), "config": resolved})
     else:
-        OUT.print(f"{folder}: {fitted_on(folder)}\nnext: sfumato audit {folder}", markup=False)
+        print_text(f"{folder}: {fitted_on(folder)}\nnext: sfumato audit {folder}")
+
+
+def _print_parameters(name: str, json: bool) -> None:
+    """``fit --help-params``."""
+    from sfumato.cli.output import OUT, parameter_table, print_json
+    from sfumato.mechanisms import mechanism_class
+
+    declared = mechanism_class(name).declared()
+    if json:
+        print_json({key: {"default": p.default, "allowed": p.allowed, "help": p.help} for key, p in declared.items()})
+    else:
+        OUT.print(parameter_table(name, declared))
 
 
 def _fit_users(
@@ -187,7 +192,7 @@ def _fit_users(
     quiet: bool,
 ) -> None:
     """``fit --users``: every choice of labels stands in the table, the data come with the base."""
-    from sfumato.cli.output import OUT, Talk, print_json
+    from sfumato.cli.output import Talk, print_result
     from sfumato.workflow import fit_users
 
     if base is None:
@@ -199,10 +204,7 @@ def _fit_users(
     with Talk(quiet) as talk:
         talk.say(f"{name}: fit")
         found = fit_users(name, table, base, folder, params, progress=talk.epoch)
-    if json:
-        print_json(found)
-    else:
-        OUT.print(f"{folder}: {len(found)} filters\nnext: sfumato audit {found[0]['run']}", markup=False)
+    print_result(json, found, f"{folder}: {len(found)} filters\nnext: sfumato audit {found[0]['run']}")
 
 
 @app.command()
@@ -218,7 +220,7 @@ def release(
     quiet: Quiet = False,
 ) -> None:
     """Release records through a fitted mechanism, or draw synthetic ones: Parquet and a card, in bounded memory."""
-    from sfumato.cli.output import OUT, Talk, print_json
+    from sfumato.cli.output import Talk, print_result
     from sfumato.workflow import release_run, sample_run
 
     if (data is None) == (rows is None):
@@ -235,11 +237,8 @@ def release(
         else:
             say = lambda done: talk.step(f"released {done:,} records")  # noqa: E731
             card = release_run(run, str(data), out, labels=labels, say=say)
-    if json:
-        print_json(card)
-    else:
-        OUT.print(f"{out}: {card['rows']:,} records, payload {card['payload_shape']}", markup=False)
-        OUT.print(f"guarantee: {card['guarantee']['kind']}. {card['guarantee']['statement']}", markup=False)
+    promise = f"guarantee: {card['guarantee']['kind']}. {card['guarantee']['statement']}"
+    print_result(json, card, f"{out}: {card['rows']:,} records, payload {card['payload_shape']}\n{promise}")
 
 
 @app.command()
@@ -254,7 +253,7 @@ def audit(
 ) -> None:
     """Attack a fitted mechanism with fresh adversaries; utility, all scores, and the worst of each threat."""
     from sfumato.auditing.effort import effort_named
-    from sfumato.cli.output import OUT, Talk, claim_line, print_json, score_table
+    from sfumato.cli.output import OUT, Talk, claim_line, print_json, print_text, score_table
     from sfumato.workflow import audit_run
 
     with Talk(quiet) as talk:
@@ -264,10 +263,10 @@ def audit(
         return
     OUT.print(score_table(scores))
     for skipped in scores["skipped"]:
-        OUT.print(f"not run: {skipped['attack']} ({skipped['reason']})", markup=False)
-    OUT.print(f"guarantee: {scores['guarantee']['kind']}. {scores['guarantee']['statement']}", markup=False)
+        print_text(f"not run: {skipped['attack']} ({skipped['reason']})")
+    print_text(f"guarantee: {scores['guarantee']['kind']}. {scores['guarantee']['statement']}")
     if line := claim_line(scores):
-        OUT.print(line, markup=False)
+        print_text(line)
 
 
 @app.command()
@@ -290,7 +289,7 @@ def sweep(
 ) -> None:
     """The Pareto front of one mechanism over one hyper-parameter."""
     from sfumato.auditing.effort import effort_named
-    from sfumato.cli.output import OUT, Talk, front_table, print_json, spent_line
+    from sfumato.cli.output import OUT, Talk, front_table, print_json, print_text, spent_line
     from sfumato.mechanisms import mechanism_class
     from sfumato.workflow import sweep as run_sweep
     from sfumato.workflow.compare import front
@@ -315,8 +314,8 @@ def sweep(
         return
     OUT.print(front_table(results, front(results)))
     if line := spent_line(results):
-        OUT.print(line, markup=False)
-    OUT.print(f"next: sfumato report {out}", markup=False)
+        print_text(line)
+    print_text(f"next: sfumato report {out}")
 
 
 @app.command()
@@ -327,14 +326,11 @@ def report(
     json: Json = False,
 ) -> None:
     """One self-contained HTML page about any number of audited runs."""
-    from sfumato.cli.output import OUT, print_json
+    from sfumato.cli.output import print_result
     from sfumato.report import build_report
 
     page = build_report(runs, out or runs[0] / "report.html", title=title)
-    if json:
-        print_json({"report": str(page)})
-    else:
-        OUT.print(str(page), markup=False)
+    print_result(json, {"report": str(page)}, str(page))
 
 
 @app.command()
@@ -348,7 +344,7 @@ def reproduce(
     quiet: Quiet = False,
 ) -> None:
     """A paper's table or figure: the paper's statement and our figure side by side."""
-    from sfumato.cli.output import OUT, Talk, print_json
+    from sfumato.cli.output import OUT, Talk, print_json, print_text
     from sfumato.cli.study_tables import study_list, study_table
     from sfumato.studies import run_study, studies
 
@@ -365,7 +361,7 @@ def reproduce(
     else:
         OUT.print(study_table(result))
         if result["report"]:
-            OUT.print(f"report: {result['report']}", markup=False)
+            print_text(f"report: {result['report']}")
 
 
 def run() -> None:

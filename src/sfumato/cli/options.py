@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sfumato.core.errors import DataError, UsageError
+from sfumato.core.errors import DataError, UsageError, unknown
 
 Data = Annotated[str, typer.Option("--data", "-d", help="A named data set (sfumato data list) or a file or folder.")]
 X = Annotated[list[str] | None, typer.Option("--x", help="Column(s) of the record. Repeatable.")]
@@ -29,8 +29,6 @@ Config = Annotated[Path | None, typer.Option("--config", help="TOML file with th
 
 def parse_settings(settings: list[str] | None, defaults: dict[str, Any], owner: str) -> dict[str, Any]:
     """``name=value`` pairs, each read as the type of the parameter's default."""
-    from sfumato.core.errors import unknown
-
     parsed: dict[str, Any] = {}
     for item in settings or []:
         name, sign, text = item.partition("=")
@@ -61,16 +59,13 @@ def _typed(name: str, text: str, kind: type) -> Any:
         try:
             return kind(text)
         except ValueError:
-            raise UsageError(
-                f"--set {name}={text}: expected {'a whole number' if kind is int else 'a number'}."
-            ) from None
+            wanted = "a whole number" if kind is int else "a number"
+            raise UsageError(f"--set {name}={text}: expected {wanted}.") from None
     return text
 
 
 def parse_knob(text: str, defaults: dict[str, Any], owner: str) -> tuple[str, list[float]]:
     """``name=low:high:count`` (evenly spaced, both ends) or ``name=a,b,c``, for a number among the parameters."""
-    from sfumato.core.errors import unknown
-
     name, _, wanted = text.partition("=")
     numbers = {key: type(value) for key, value in defaults.items() if type(value) in (int, float) and key != "seed"}
     if name not in numbers:
@@ -98,9 +93,8 @@ def read_config(path: Path | None) -> dict[str, Any]:
     try:
         config = tomllib.loads(path.read_text())
     except FileNotFoundError:
-        raise DataError(
-            f"{path} does not exist: name a configuration in TOML, like the config.toml of a run."
-        ) from None
+        remedy = "name a configuration in TOML, like the config.toml of a run"
+        raise DataError(f"{path} does not exist: {remedy}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"{path} is not valid TOML ({error}).") from None
     strange = sorted(set(config) - {*_KEYS, "params"})
@@ -117,22 +111,14 @@ def read_config(path: Path | None) -> dict[str, Any]:
 _KEYS: dict[str, dict[str, type]] = {
     "run": {"command": str, "mechanism": str, "seed": int, "version": str, "start": str},
     "data": {
-        "source": str,
-        "x": list,
-        "utility": list,
-        "private": list,
-        "id": str,
-        "limit": int,
-        "balance": list,
+        "source": str, "x": list, "utility": list, "private": list, "id": str, "limit": int, "balance": list,
         "domain": str,
     },
-}
+}  # fmt: skip
 _NOUNS = {str: "a text", list: "a list of texts", int: "a whole number ≥ 0"}
 
 
 def _check_key(path: Path, table: str, key: str, value: Any) -> None:
-    from sfumato.core.errors import unknown
-
     kinds = _KEYS[table]
     if key not in kinds:
         raise unknown(f"key of [{table}] in {path}", key, kinds)

@@ -24,6 +24,19 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
 
+def print_text(text: str) -> None:
+    """Text on stdout as it is, whatever brackets are in it."""
+    OUT.print(text, markup=False)
+
+
+def print_result(as_json: bool, value: Any, text: str) -> None:
+    """The result of a command: as JSON if the user asked for it, else in words."""
+    if as_json:
+        print_json(value)
+    else:
+        print_text(text)
+
+
 def new_table(*columns: str, numbers: Sequence[str] = (), title: str | None = None) -> Table:
     """A table that breaks long words instead of cutting them off: texts left, numbers right."""
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
@@ -143,9 +156,8 @@ def front_table(results: Sequence[Mapping[str, Any]], best: Sequence[str]) -> Ta
 
 def parameter_table(name: str, declared: Mapping[str, Parameter]) -> Table:
     """The hyper-parameters of a mechanism: default, allowed values and meaning."""
-    table = new_table(
-        "parameter", "default", "allowed", "meaning", title=f"hyper-parameters of {name} (--set NAME=VALUE)"
-    )
+    title = f"hyper-parameters of {name} (--set NAME=VALUE)"
+    table = new_table("parameter", "default", "allowed", "meaning", title=title)
     for parameter, one in declared.items():
         table.add_row(parameter, shown_default(one.default), one.allowed, one.help)
     return table

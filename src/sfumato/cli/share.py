@@ -49,40 +49,22 @@ def simulate(
     quiet: Quiet = False,
 ) -> None:
     """Split a data set among parties and let them publish, share and learn in Flower's simulation engine."""
-    from sfumato.cli.output import OUT, Talk, print_json
-    from sfumato.parties.party_mechanisms import check_mode
-    from sfumato.parties.party_mechanisms import settings as known
+    from sfumato.cli.output import OUT, Talk, print_json, print_text
     from sfumato.parties.simulation import simulate as run
 
-    check_mode(mode)
+    params = _mechanism_settings(mode, settings)
     folder = out or Path("runs") / f"share-{Path(data).stem}"
+    records = _records(x, utility, private, subject, domain, limit, each)
+    terms: dict[str, Any] = {"initiator": initiator, "learner": learner, "wire": wire, "timeout": timeout}
     with Talk(quiet) as talk:
-        result = run(
-            data,
-            parties=parties,
-            mode=mode,
-            params=parse_settings(settings, known(mode), "ars" if mode != "filter" else "filter"),
-            x=x,
-            utility=utility,
-            private=private,
-            id=subject,
-            domain=domain,
-            limit=limit,
-            each=each,
-            seed=seed,
-            out=folder,
-            say=talk.say,
-            initiator=initiator,
-            learner=learner,
-            wire=wire,
-            timeout=timeout,
-        )
+        more = {**records, **terms, "out": folder, "say": talk.say}
+        result = run(data, parties=parties, mode=mode, params=params, seed=seed, **more)
     found = {"run": str(folder), **result.to_json()}
     if json:
         print_json(found)
         return
     OUT.print(_party_table(found))
-    OUT.print(f"{folder}: accuracy {_figure(result.accuracy)}, {_sizes(found)}", markup=False)
+    print_text(f"{folder}: accuracy {_figure(result.accuracy)}, {_sizes(found)}")
 
 
 @app.command()
@@ -107,29 +89,14 @@ def fedavg(
     quiet: Quiet = False,
 ) -> None:
     """Train a classifier by federated averaging on the same parties, with Flower's own strategies."""
-    from sfumato.cli.output import OUT, Talk, new_table, print_json
+    from sfumato.cli.output import OUT, Talk, new_table, print_json, print_text
     from sfumato.parties.simulation import fedavg as run
 
     noise, clip = _noise_and_clip(dp)
+    records = _records(x, utility, private, subject, domain, limit, each)
     with Talk(quiet) as talk:
-        result = run(
-            data,
-            parties=parties,
-            rounds=rounds,
-            noise=noise,
-            clip=clip,
-            epochs=epochs,
-            x=x,
-            utility=utility,
-            private=private,
-            id=subject,
-            domain=domain,
-            limit=limit,
-            each=each,
-            seed=seed,
-            out=out,
-            say=talk.say,
-        )
+        more = {**records, "epochs": epochs, "out": out, "say": talk.say}
+        result = run(data, parties=parties, rounds=rounds, noise=noise, clip=clip, seed=seed, **more)
     if json:
         print_json(result.to_json())
         return
@@ -138,9 +105,7 @@ def fedavg(
         table.add_row(str(one.number), _figure(one.accuracy), f"{one.bytes_up:,}", f"{one.bytes_down:,}")
     OUT.print(table)
     spent = "" if result.epsilon is None else f", ε = {result.epsilon:.3g} per party (δ = {result.delta:g})"
-    OUT.print(
-        f"{result.strategy}: accuracy {_figure(result.accuracy)}, {_sizes(result.to_json())}{spent}", markup=False
-    )
+    print_text(f"{result.strategy}: accuracy {_figure(result.accuracy)}, {_sizes(result.to_json())}{spent}")
 
 
 @app.command()
@@ -163,28 +128,13 @@ def split(
     json: Json = False,
 ) -> None:
     """Split a data set into one folder per party, to try out a deployment."""
-    from sfumato.cli.output import OUT, print_json
+    from sfumato.cli.output import print_result
     from sfumato.parties.partition import split_parties
 
-    made = split_parties(
-        data,
-        out,
-        parties=parties,
-        vertical=vertical,
-        x=x,
-        utility=utility,
-        private=private,
-        id=subject,
-        domain=domain,
-        limit=limit,
-        each=each,
-        seed=seed,
-        repeatable=repeatable,
-    )
-    if json:
-        print_json({"parties": [str(folder) for folder in made]})
-    else:
-        OUT.print("\n".join(map(str, made)), markup=False)
+    records = _records(x, utility, private, subject, domain, limit, each)
+    made = split_parties(data, out, parties=parties, vertical=vertical, seed=seed, repeatable=repeatable, **records)
+    folders = [str(folder) for folder in made]
+    print_result(json, {"parties": folders}, "\n".join(folders))
 
 
 @app.command("app")
@@ -199,23 +149,45 @@ def app_(
     json: Json = False,
 ) -> None:
     """Write the Flower app for a real deployment, with one SuperLink and one SuperNode per organisation."""
-    from sfumato.cli.output import OUT, print_json
+    from sfumato.cli.output import print_result
     from sfumato.parties.app_files import lay_app
     from sfumato.parties.flower_processes import need_flower
+
+    need_flower()
+    params = _mechanism_settings(mode, settings)
+    lay_app(folder, parties=parties, mode=mode, params=params, out=str(out.resolve()))
+    following = f"next: flwr run {folder} SUPERLINK --stream, where ~/.flwr/config.toml defines SUPERLINK"
+    print_result(json, {"app": str(folder)}, f"{folder}\n{following}")
+
+
+def _records(
+    x: list[str] | None,
+    utility: list[str] | None,
+    private: list[str] | None,
+    subject: str | None,
+    domain: Path | None,
+    limit: int | None,
+    each: int | None,
+) -> dict[str, Any]:
+    """The records to share and their columns, under the names that ``sfumato.parties`` has for them."""
+    return {
+        "x": x,
+        "utility": utility,
+        "private": private,
+        "id": subject,
+        "domain": domain,
+        "limit": limit,
+        "each": each,
+    }
+
+
+def _mechanism_settings(mode: str, settings: list[str] | None) -> dict[str, Any]:
+    """The hyper-parameters that were typed for the mechanism of a mode."""
     from sfumato.parties.party_mechanisms import check_mode
     from sfumato.parties.party_mechanisms import settings as known
 
-    need_flower()
     check_mode(mode)
-    params = parse_settings(settings, known(mode), "ars" if mode != "filter" else "filter")
-    lay_app(folder, parties=parties, mode=mode, params=params, out=str(out.resolve()))
-    if json:
-        print_json({"app": str(folder)})
-    else:
-        OUT.print(
-            f"{folder}\nnext: flwr run {folder} SUPERLINK --stream, where ~/.flwr/config.toml defines SUPERLINK",
-            markup=False,
-        )
+    return parse_settings(settings, known(mode), "ars" if mode != "filter" else "filter")
 
 
 def _noise_and_clip(text: str | None) -> tuple[float, float]:
@@ -235,18 +207,18 @@ def _party_table(found: Mapping[str, Any]) -> Any:
 
     table = new_table("party", "status", "reason", numbers=("records", "accuracy", "bytes up", "bytes down"))
     for party in found["parties"]:
-        numbers = (
-            f"{party['rows']:,}",
-            _figure(party["accuracy"]),
-            f"{party['bytes_up']:,}",
-            f"{party['bytes_down']:,}",
-        )
+        numbers = (f"{party['rows']:,}", _figure(party["accuracy"]), *_traffic(party))
         table.add_row(party["name"], party["status"], party["reason"], *numbers)
     return table
 
 
 def _sizes(found: Mapping[str, Any]) -> str:
-    return f"{found['bytes_up']:,} bytes up, {found['bytes_down']:,} bytes down"
+    up, down = _traffic(found)
+    return f"{up} bytes up, {down} bytes down"
+
+
+def _traffic(found: Mapping[str, Any]) -> tuple[str, str]:
+    return f"{found['bytes_up']:,}", f"{found['bytes_down']:,}"
 
 
 def _figure(value: float | None) -> str:

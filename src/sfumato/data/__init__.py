@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from sfumato.data.registry import REGISTRY, Entry, entry, names
 
 if TYPE_CHECKING:
-    from sfumato.data.checks import Problem as Problem
     from sfumato.data.checks import check as check
     from sfumato.data.encoding.tables import decode_table as decode_table
+    from sfumato.data.file_errors import Problem as Problem
     from sfumato.data.loading import domain_draft as domain_draft
     from sfumato.data.loading import load as load
     from sfumato.data.splits import load_splits as load_splits
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sfumato.data.summary import listing as listing
 
 _HOME = {
-    "Problem": "checks",
+    "Problem": "file_errors",
     "check": "checks",
     "decode_table": "encoding.tables",
     "describe": "summary",

@@ -6,20 +6,20 @@ import difflib
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from sfumato.core.errors import DataError, SfumatoError
 from sfumato.core.schema import Schema
-from sfumato.data.column_checks import Finding, TableColumn
+from sfumato.data.column_checks import TableColumn
 from sfumato.data.column_roles import Names, Roles, as_names, resolve
 from sfumato.data.domain import DomainName
 from sfumato.data.encoding.list_cells import check_finite, dense, is_encoded, is_list
 from sfumato.data.encoding.records import encode_records
 from sfumato.data.encoding.tables import as_text
-from sfumato.data.file_errors import fault
+from sfumato.data.file_errors import Place, Problem
 from sfumato.data.label_expressions import Expression, parse
 from sfumato.data.labels import is_unusable, values_of
 from sfumato.data.loading import schema_of
@@ -31,19 +31,7 @@ from sfumato.data.streaming import stream
 CHECK_ROWS = 2048
 FEW_RECORDS = 10
 SHOWN_ROWS = 5
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One problem of a file. An ``error`` makes ``load`` fail; a ``warning`` may spoil the results."""
-
-    severity: Literal["error", "warning"]
-    where: str
-    what: str
-    remedy: str
-
-    def __str__(self) -> str:
-        return f"{self.severity}: {self.where}: {self.what}; {self.remedy}."
+FILL_IN = "fill them in or remove the rows"
 
 
 def check(
@@ -69,7 +57,7 @@ def check(
     try:
         opened = open_data(path)
     except SfumatoError as error:
-        return [Problem("error", str(path), _sentence(error), "correct the path or the file")]
+        return [Place(str(path)).error(_sentence(error), "correct the path or the file")]
     problems: list[Problem] = []
     checkers = [_Checker(opened, source) for source in opened.parts.values()]
     for checker in checkers:
@@ -89,7 +77,7 @@ def _misfits(
         for _ in stream(path, schema, utility=True, private=True):
             pass
     except SfumatoError as error:
-        return [Problem("error", str(path), _sentence(error), "correct the records or the domain")]
+        return [Place(str(path)).error(_sentence(error), "correct the records or the domain")]
     return []
 
 
@@ -97,7 +85,7 @@ def _shared_subjects(opened: LocatedSource, shared: set[str]) -> list[Problem]:
     if not shared:
         return []
     what = f"{len(shared)} subjects (for instance '{min(shared)}') are in both the train and the test part"
-    return [Problem("warning", opened.name, what, "load_splits will pool the parts and split them by subject")]
+    return [Place(opened.name).warning(what, "load_splits will pool the parts and split them by subject")]
 
 
 class _Checker:
@@ -106,6 +94,7 @@ class _Checker:
     def __init__(self, opened: LocatedSource, source: Source) -> None:
         self._opened = opened
         self._source = source
+        self._where = Place(source.label)
         self._problems: list[Problem] = []
         self.subjects: set[str] = set()
 
@@ -115,20 +104,9 @@ class _Checker:
             self._pass(roles)
         return self._problems
 
-    def _say(
-        self,
-        severity: Literal["error", "warning"],
-        what: str,
-        remedy: str,
-        column: str | None = None,
-        row: int | None = None,
-    ) -> None:
-        where = [self._source.label]
-        if column is not None:
-            where.append(f"column '{column}'")
-        if row is not None:
-            where.append(f"row {row}")
-        self._problems.append(Problem(severity, ", ".join(where), what, remedy))
+    def _error(self, what: str, remedy: str) -> None:
+        """Report an error of the whole source."""
+        self._problems.append(self._where.error(what, remedy))
 
     def _roles(self, x: Names, utility: Names, private: Names, id: str | None) -> Roles | None:
         """Resolve the roles, reporting and leaving out every missing column."""
@@ -152,7 +130,7 @@ class _Checker:
         try:
             return resolve(self._source, entry, x=x, utility=kept["utility"], private=kept["private"], id=id)
         except SfumatoError as error:
-            self._say("error", _sentence(error), "correct the column names")
+            self._error(_sentence(error), "correct the column names")
             return None
 
     def _known(self, spec: str, column: str, further: Sequence[str] = ()) -> bool:
@@ -160,11 +138,7 @@ class _Checker:
             return True
         near = difflib.get_close_matches(column, [*self._source.columns, *further], n=1, cutoff=0.5)
         hint = f"did you mean '{near[0]}'?" if near else f"the file has {', '.join(self._source.columns[:12])}"
-        self._say(
-            "error",
-            f"no column '{column}'" + (f" (for '{spec}')" if spec != column else ""),
-            hint.rstrip("?"),
-        )
+        self._error(f"no column '{column}'" + (f" (for '{spec}')" if spec != column else ""), hint.rstrip("?"))
         return False
 
     def _pass(self, roles: Roles) -> None:
@@ -174,9 +148,9 @@ class _Checker:
         try:
             schema = shape_of(source, roles, self._opened.entry)
         except SfumatoError as error:
-            self._say("error", _sentence(error), "remove these columns from x (--x) or correct them")
+            self._error(_sentence(error), "remove these columns from x (--x) or correct them")
             schema = None
-        records = _Records(schema, roles, source, self._opened.entry.side if self._opened.entry else None)
+        records = _Records(schema, roles, source, self._opened.side)
         labels = {label.name: _Label(label, source) for label in roles.labels}
         pairs: Counter[tuple[str, ...]] = Counter()
         missing_ids: list[int] = []
@@ -194,20 +168,16 @@ class _Checker:
                     empty = ids.is_null().to_numpy(zero_copy_only=False)
                     missing_ids += (first_row + np.flatnonzero(empty)).tolist()
         except DataError as error:
-            self._say("error", _sentence(error), "repair the file")
+            self._error(_sentence(error), "repair the file")
         if rows == 0:
-            self._say("error", "contains no records", "provide a file with at least one row")
+            self._error("contains no records", "provide a file with at least one row")
             return
-        for finding in (*records.findings(), *(f for one in labels.values() for f in one.findings())):
-            self._say(*finding)
+        self._problems += records.problems()
+        for one in labels.values():
+            self._problems += one.problems()
         if missing_ids:
-            self._say(
-                "error",
-                f"{len(missing_ids)} ids are missing",
-                "fill them in or remove the rows",
-                roles.id,
-                missing_ids[0],
-            )
+            where = Place(source.label, roles.id, missing_ids[0])
+            self._problems.append(where.error(f"{len(missing_ids)} ids are missing", FILL_IN))
         self._relations(roles, pairs)
 
     def _relations(self, roles: Roles, pairs: Counter[tuple[str, ...]]) -> None:
@@ -217,22 +187,16 @@ class _Checker:
             for private in roles.private:
                 u, p = names.index(utility.name), names.index(private.name)
                 seen = {(pair[u], pair[p]) for pair in pairs}
-                if not seen or len({one for one, _ in seen}) < 2:
+                utilities, privates = {one for one, _ in seen}, {two for _, two in seen}
+                if len(utilities) < 2 or len(seen) > len(utilities):
                     continue
-                if len(seen) == len({one for one, _ in seen}) == len({two for _, two in seen}):
-                    self._say(
-                        "warning",
-                        f"the private label is the utility label '{utility.name}' under other names",
-                        "choose another one, because what others may learn cannot also be hidden",
-                        private.name,
-                    )
-                elif len(seen) == len({one for one, _ in seen}):
-                    self._say(
-                        "warning",
-                        f"the private label follows from the utility label '{utility.name}'",
-                        "expect it to leak to the extent that the utility is kept",
-                        private.name,
-                    )
+                if len(seen) == len(privates):
+                    what = f"the private label is the utility label '{utility.name}' under other names"
+                    remedy = "choose another one, because what others may learn cannot also be hidden"
+                else:
+                    what = f"the private label follows from the utility label '{utility.name}'"
+                    remedy = "expect it to leak to the extent that the utility is kept"
+                self._problems.append(replace(self._where, column=private.name).warning(what, remedy))
 
 
 class _Label:
@@ -241,22 +205,18 @@ class _Label:
     def __init__(self, label: Expression, source: Source) -> None:
         self._label = label
         self._source = source
+        self._column = Place(source.label, label.column)
         self._counts: Counter[str] = Counter()
         self._missing: list[int] = []
-        self._wrong: Finding | None = None
+        self._wrong: Problem | None = None
 
     def add(self, first_row: int, array: Any) -> list[str] | None:
         """Return the class of each record ("" if missing), or None if the column cannot be a label."""
         if self._wrong is not None:
             return None
         if is_unusable(array.type):
-            self._wrong = (
-                "error",
-                f"values of type {array.type} cannot be a label",
-                "use text, whole numbers or booleans",
-                self._label.column,
-                None,
-            )
+            what = f"values of type {array.type} cannot be a label"
+            self._wrong = self._column.error(what, "use text, whole numbers or booleans")
             return None
         empty = as_text(array).is_null().to_numpy(zero_copy_only=False)
         self._missing += (first_row + np.flatnonzero(empty)).tolist()
@@ -265,50 +225,30 @@ class _Label:
         try:
             values = values_of(self._label, array.take(present), self._source.label, 0).to_pylist()
         except DataError as error:
-            self._wrong = (
-                "error",
-                _sentence(error),
-                "correct the column or use an expression as the label",
-                self._label.column,
-                None,
-            )
+            remedy = "correct the column or use an expression as the label"
+            self._wrong = self._column.error(_sentence(error), remedy)
             return None
         for place, value in zip(present, values, strict=True):
             out[place] = value
         self._counts.update(values)
         return out
 
-    def findings(self) -> Iterator[Finding]:
-        column = self._label.name
+    def problems(self) -> Iterator[Problem]:
+        """Return what keeps the column from being a label, or else what is wrong with the label."""
+        label = Place(self._source.label, self._label.name)
         if self._wrong is not None:
             yield self._wrong
             return
         if self._missing:
-            yield (
-                "error",
-                f"{len(self._missing)} labels are missing",
-                "fill them in or remove the rows",
-                column,
-                self._missing[0],
-            )
+            yield label.below(self._missing[0]).error(f"{len(self._missing)} labels are missing", FILL_IN)
         if len(self._counts) == 1:
-            yield (
-                "error",
-                f"the label has only one class, '{next(iter(self._counts))}'",
-                "add records of other classes or use another label",
-                column,
-                None,
-            )
+            what = f"the label has only one class, '{next(iter(self._counts))}'"
+            yield label.error(what, "add records of other classes or use another label")
         few = sorted((count, name) for name, count in self._counts.items() if count < FEW_RECORDS)
         if few:
             shown = ", ".join(f"'{name}' {count}" for count, name in few[:SHOWN_ROWS])
-            yield (
-                "warning",
-                f"{len(few)} of {len(self._counts)} classes have fewer than {FEW_RECORDS} records ({shown})",
-                "add records or merge classes",
-                column,
-                None,
-            )
+            what = f"{len(few)} of {len(self._counts)} classes have fewer than {FEW_RECORDS} records ({shown})"
+            yield label.warning(what, "add records or merge classes")
 
 
 class _Records:
@@ -322,7 +262,7 @@ class _Records:
         self._bad: list[tuple[int, str]] = []
         self._seen: dict[bytes, int] = {}
         self._twice: list[tuple[int, int]] = []
-        self._columns = {name: TableColumn(name) for name in roles.x}
+        self._columns = {name: TableColumn(Place(source.label, name)) for name in roles.x}
         self._not_finite: list[int] = []
 
     def add(self, first_row: int, batch: Any) -> None:
@@ -332,7 +272,7 @@ class _Records:
         if is_encoded(arrow_type):
             self._remember(first_row, self._encoded(first_row, batch, column))
         elif is_list(arrow_type):
-            self._lists(first_row, batch, column)
+            self._lists(first_row, batch)
         else:
             for name, seen in self._columns.items():
                 seen.add(first_row, batch.column(name), self._source.untyped)
@@ -353,18 +293,11 @@ class _Records:
             self._try(first_row + place, batch.slice(place, 1))
             yield _digest(data) if data else b""
 
-    def _lists(self, first_row: int, batch: Any, column: str) -> None:
+    def _lists(self, first_row: int, batch: Any) -> None:
         try:
-            values = dense(
-                batch.column(column),
-                self._source.label,
-                column,
-                first_row,
-                self._source.cell_shapes.get(column),
-            )
+            values = self._dense(first_row, batch)
         except DataError:
-            for place in range(batch.num_rows):
-                self._try(first_row + place, batch.slice(place, 1))
+            self._try_each(first_row, batch)
             return
         flat = np.ascontiguousarray(values).reshape(len(values), -1)
         if flat.dtype.kind == "f":
@@ -379,8 +312,11 @@ class _Records:
         self._try(first_row, batch)
         if len(self._bad) > before:
             del self._bad[before:]
-            for place in range(batch.num_rows):
-                self._try(first_row + place, batch.slice(place, 1))
+            self._try_each(first_row, batch)
+
+    def _try_each(self, first_row: int, batch: Any) -> None:
+        for place in range(batch.num_rows):
+            self._try(first_row + place, batch.slice(place, 1))
 
     def _try(self, row: int, one: Any) -> None:
         if self._schema is None:
@@ -394,11 +330,16 @@ class _Records:
             self._bad.append((row, _sentence(error)))
 
     def _check_numbers(self, row: int, one: Any) -> None:
-        column, label = self._roles.x[0], self._source.label
-        cells = dense(one.column(column), label, column, row, self._source.cell_shapes.get(column))
+        cells = self._dense(row, one)
         if self._schema is not None and cells[0].size != self._schema.size:
-            raise fault(label, f"the record has {cells[0].size} values, others have {self._schema.size}")
-        check_finite(cells, label, column, row)
+            what = f"the record has {cells[0].size} values, others have {self._schema.size}"
+            raise DataError(f"{self._source.label}: {what}.")
+        check_finite(cells, Place(self._source.label, self._roles.x[0], row))
+
+    def _dense(self, first_row: int, batch: Any) -> Any:
+        column = self._roles.x[0]
+        where = Place(self._source.label, column, first_row)
+        return dense(batch.column(column), where, self._source.cell_shapes.get(column))
 
     def _remember(self, first_row: int, digests: Any) -> None:
         for place, digest in enumerate(digests):
@@ -407,34 +348,26 @@ class _Records:
             elif digest:
                 self._seen[digest] = first_row + place
 
-    def findings(self) -> Iterator[Finding]:
-        column = self._roles.x[0] if len(self._roles.x) == 1 else None
+    def problems(self) -> Iterator[Problem]:
+        """Return what is wrong with the records, then with single columns, then the repeats."""
+        where = Place(self._source.label, self._roles.x[0] if len(self._roles.x) == 1 else None)
         reasons: dict[str, list[int]] = {}
         for row, what in self._bad:
             reasons.setdefault(what.split(": ", 1)[-1].split(";", 1)[0].rstrip("."), []).append(row)
         for what, rows in reasons.items():
             shown = ", ".join(str(row) for row in rows[:SHOWN_ROWS]) + (", …" if len(rows) > SHOWN_ROWS else "")
             plural = f" ({len(rows)} records: rows {shown})" if len(rows) > 1 else ""
-            yield ("error", what + plural, "replace them or remove the rows", column, rows[0])
+            yield where.below(rows[0]).error(what + plural, "replace them or remove the rows")
         if self._not_finite:
-            yield (
-                "error",
-                f"{len(self._not_finite)} records hold NaN or infinity",
-                "fill them in or remove the rows",
-                column,
-                self._not_finite[0],
-            )
+            what = f"{len(self._not_finite)} records hold NaN or infinity"
+            yield where.below(self._not_finite[0]).error(what, FILL_IN)
         for seen in self._columns.values():
-            yield from seen.findings()
+            yield from seen.problems()
         if self._twice:
             row, before = self._twice[0]
-            yield (
-                "warning",
-                f"{len(self._twice)} records repeat an earlier one (row {row} repeats row {before})",
-                "remove repeats or give them the same id, so that they stay in one split",
-                column,
-                row,
-            )
+            what = f"{len(self._twice)} records repeat an earlier one (row {row} repeats row {before})"
+            remedy = "remove repeats or give them the same id, so that they stay in one split"
+            yield where.below(row).warning(what, remedy)
 
 
 def _digest(data: bytes) -> bytes:

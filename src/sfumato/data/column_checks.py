@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from sfumato.data.encoding.list_cells import is_encoded, is_list
 from sfumato.data.encoding.tables import as_numbers, as_text, first_not_number, is_text
+from sfumato.data.file_errors import Place, Problem
 from sfumato.data.label_expressions import is_number
-
-Finding = tuple[Literal["error", "warning"], str, str, str | None, int | None]
 
 
 class TableColumn:
     """Collects the problems of one table column."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, where: Place) -> None:
+        self._where = where
         self._rows = 0
         self._missing = 0
         self._values: set[Any] = set()
@@ -52,39 +51,19 @@ class TableColumn:
         place, value = first_not_number(array)
         self._not_numbers.append((first_row + place, value))
 
-    def findings(self) -> Iterator[Finding]:
+    def problems(self) -> Iterator[Problem]:
+        """Return what is wrong with the column as a whole, then with some of its rows."""
         if self._rows and self._missing == self._rows:
-            yield ("warning", "every value is missing", "remove it from x", self._name, None)
+            yield self._where.warning("every value is missing", "remove it from x")
         elif self._rows > 1 and len(self._values) == 1 and not self._missing:
-            yield (
-                "warning",
-                f"is constant ('{next(iter(self._values))}')",
-                "remove it from x",
-                self._name,
-                None,
-            )
+            yield self._where.warning(f"is constant ('{next(iter(self._values))}')", "remove it from x")
         if self._nan:
-            yield (
-                "warning",
-                f"{len(self._nan)} values are NaN and count as missing",
-                "store null if that is what you mean",
-                self._name,
-                self._nan[0],
-            )
+            what = f"{len(self._nan)} values are NaN and count as missing"
+            yield self._where.below(self._nan[0]).warning(what, "store null if that is what you mean")
         if self._infinite:
-            yield (
-                "error",
-                f"{len(self._infinite)} values are infinite",
-                "correct them or remove the rows",
-                self._name,
-                self._infinite[0],
-            )
+            what = f"{len(self._infinite)} values are infinite"
+            yield self._where.below(self._infinite[0]).error(what, "correct them or remove the rows")
         if self._not_numbers and self._numbers > 0.9 * self._rows:
             row, value = self._not_numbers[0]
-            yield (
-                "warning",
-                f"'{value}' is not a number, so the whole column becomes categorical",
-                "correct it, or leave it empty or write ? if it is missing",
-                self._name,
-                row,
-            )
+            what = f"'{value}' is not a number, so the whole column becomes categorical"
+            yield self._where.below(row).warning(what, "correct it, or leave it empty or write ? if it is missing")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sfumato.core.errors import UsageError, unknown
 from sfumato.core.schema import Schema
 from sfumato.data.encoding.list_cells import is_encoded, is_list
-from sfumato.data.file_errors import fault
+from sfumato.data.file_errors import Place
 from sfumato.data.label_expressions import Expression, parse
 from sfumato.data.readers.media_folder import CLASS, FolderSource
 from sfumato.data.readers.source import Source
@@ -84,12 +84,8 @@ def of_schema(
     """Resolve the roles a fitted schema needs. A missing column raises, a missing label only if ``required``."""
     for column in schema.x_columns:
         if column not in source.columns:
-            raise fault(
-                source.label,
-                "the column is missing",
-                column=column,
-                remedy=f"provide the columns of training (this file has {', '.join(source.columns[:12])})",
-            )
+            remedy = f"provide the columns of training (this file has {', '.join(source.columns[:12])})"
+            raise Place(source.label, column).fault("the column is missing", remedy)
     chosen: list[tuple[Expression, ...]] = []
     for group, wanted in ((schema.utility, utility), (schema.private, private)):
         found = []
@@ -98,12 +94,9 @@ def of_schema(
             if label is not None:
                 found.append(label)
             elif required:
-                raise fault(
-                    source.label,
-                    f"the label '{name}' is missing",
-                    column=schema.sources.get(name, name),
-                    remedy="add the column, or run without labels if they are not needed",
-                )
+                where = Place(source.label, schema.sources.get(name, name))
+                remedy = "add the column, or run without labels if they are not needed"
+                raise where.fault(f"the label '{name}' is missing", remedy)
         chosen.append(tuple(found))
     id = schema.id_column if schema.id_column in source.columns else None
     return Roles(schema.x_columns, chosen[0], chosen[1], id, schema.shape)

@@ -134,9 +134,8 @@ def parse_domain(text: str, name: str) -> Domain:
         if kind == "signal":
             signals[column] = (_pairs(where, table["ranges"]), bool(table.get("clip", False)))
         else:
-            columns[column] = (
-                _numeric(where, column, table) if kind == "numeric" else _categorical(where, column, table)
-            )
+            read = _numeric if kind == "numeric" else _categorical
+            columns[column] = read(where, column, table)
     return Domain(name, columns, signals, _sums(name, content.get("sums", []), columns), content.get("draft", False))
 
 
@@ -293,21 +292,14 @@ def _fits(value: Any, noun: str) -> bool:
 
 
 def _numeric(where: str, name: str, table: Mapping[str, Any]) -> Column:
-    low, high, integer = float(table["low"]), float(table["high"]), bool(table.get("integer", False))
+    low, high = float(table["low"]), float(table["high"])
+    integer, nullable, clip = (bool(table.get(key, False)) for key in ("integer", "nullable", "clip"))
     if low >= high:
         what = "is constant: leave it out of x and the domain" if low == high else "has its bounds in the wrong order"
         raise DataError(f"{where}: low = {low:g} and high = {high:g}; the column {what}.")
     if integer and not (low.is_integer() and high.is_integer()):
         raise DataError(f"{where}: low and high of an integer column must be whole numbers, got {low:g} and {high:g}.")
-    return Column(
-        name,
-        "numeric",
-        low=low,
-        high=high,
-        nullable=bool(table.get("nullable", False)),
-        integer=integer,
-        strict=not table.get("clip", False),
-    )
+    return Column(name, "numeric", low=low, high=high, nullable=nullable, integer=integer, strict=not clip)
 
 
 def _categorical(where: str, name: str, table: Mapping[str, Any]) -> Column:

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.dataset import IntArray
+from sfumato.data.encoding.list_cells import first_null
 from sfumato.data.encoding.tables import as_numbers, as_text, first_not_number, is_text
-from sfumato.data.file_errors import fault
+from sfumato.data.file_errors import Place
 from sfumato.data.label_expressions import BOOLEAN_CLASSES, Expression
 from sfumato.data.limits import MAX_CLASSES
 
@@ -25,40 +26,28 @@ def class_order(values: Iterable[str]) -> tuple[str, ...]:
 
 def values_of(expression: Expression, array: Any, file: str, first_row: int) -> Any:
     """Return the class of each record as arrow text. A missing value raises."""
+    where = Place(file, expression.column)
     import pyarrow as pa
     import pyarrow.types as pt
 
     if is_unusable(array.type):
-        raise fault(
-            file,
-            f"values of type {array.type} cannot be a label",
-            column=expression.column,
-            remedy="use a column of text, whole numbers or booleans",
-        )
+        what = f"values of type {array.type} cannot be a label"
+        raise where.fault(what, "use a column of text, whole numbers or booleans")
     text = as_text(array)
-    if text.null_count:
-        place = int(np.argmax(text.is_null().to_numpy(zero_copy_only=False)))
-        raise fault(
-            file,
-            f"the label '{expression.name}' is missing",
-            column=expression.column,
-            row=first_row + place,
-            remedy="fill it in or remove the row",
-        )
+    missing = first_null(text)
+    if missing is not None:
+        what = f"the label '{expression.name}' is missing"
+        raise where.below(first_row + missing).fault(what, "fill it in or remove the row")
     if expression.derived:
-        answer = _answer(expression, array, text, file, first_row)
+        answer = _answer(expression, array, text, where.below(first_row))
         return pa.array(np.where(answer, BOOLEAN_CLASSES[1], BOOLEAN_CLASSES[0]).tolist(), pa.string())
     if pt.is_floating(array.type):
         numbers = as_numbers(array)
         broken = numbers is not None and numbers != np.floor(numbers)
         if np.any(broken):
-            raise fault(
-                file,
-                "a label needs classes, but this column measures a quantity",
-                column=expression.column,
-                row=first_row + int(np.argmax(broken)),
-                remedy=f"use a comparison as the label, for example '{expression.column} >= 0.5'",
-            )
+            what = "a label needs classes, but this column measures a quantity"
+            remedy = f"use a comparison as the label, for example '{expression.column} >= 0.5'"
+            raise where.below(first_row + int(np.argmax(broken))).fault(what, remedy)
     return text
 
 
@@ -69,7 +58,7 @@ def is_unusable(arrow_type: Any) -> bool:
     return bool(pt.is_nested(arrow_type) or pt.is_binary(arrow_type) or pt.is_large_binary(arrow_type))
 
 
-def _answer(expression: Expression, array: Any, text: Any, file: str, first_row: int) -> npt.NDArray[np.bool_]:
+def _answer(expression: Expression, array: Any, text: Any, where: Place) -> npt.NDArray[np.bool_]:
     op = expression.op
     if op in ("in", "not in", "==", "!="):
         wanted = np.isin(np.array(text.to_pylist(), dtype=object).astype(str), expression.values)
@@ -77,13 +66,8 @@ def _answer(expression: Expression, array: Any, text: Any, file: str, first_row:
     numbers = as_numbers(array)
     if numbers is None:
         place, value = first_not_number(array)
-        raise fault(
-            file,
-            f"'{value}' is not a number, as '{expression.text()}' requires",
-            column=expression.column,
-            row=first_row + place,
-            remedy="correct it or use another expression",
-        )
+        what = f"'{value}' is not a number, as '{expression.text()}' requires"
+        raise where.below(place).fault(what, "correct it or use another expression")
     value_text = expression.values[0]
     if op == "%":
         return np.asarray(np.mod(numbers, expression.modulus) == float(value_text))
@@ -109,12 +93,8 @@ class ClassFit:
             return
         self._seen.update(pc.unique(values).to_pylist())
         if len(self._seen) > MAX_CLASSES:
-            raise fault(
-                self._file,
-                f"has more than {MAX_CLASSES} classes",
-                column=self._expression.column,
-                remedy="choose another label, or use an expression such as a comparison",
-            )
+            remedy = "choose another label, or use an expression such as a comparison"
+            raise Place(self._file, self._expression.column).fault(f"has more than {MAX_CLASSES} classes", remedy)
 
     def classes(self) -> tuple[str, ...]:
         """Return the class names in code order."""
@@ -142,13 +122,8 @@ def encode_labels(expression: Expression, array: Any, classes: Sequence[str], fi
     if (codes < 0).any():
         place = int(np.argmax(codes < 0))
         shown = ", ".join(classes[:8]) + (", …" if len(classes) > 8 else "")
-        raise fault(
-            file,
-            f"'{text[place].as_py()}' is not a class of '{expression.name}' ({shown})",
-            column=expression.column,
-            row=first_row + place,
-            remedy="correct it or remove the row",
-        )
+        what = f"'{text[place].as_py()}' is not a class of '{expression.name}' ({shown})"
+        raise Place(file, expression.column, first_row + place).fault(what, "correct it or remove the row")
     return codes
 
 

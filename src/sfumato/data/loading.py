@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +16,7 @@ from sfumato.core.schema import Schema
 from sfumato.data.column_roles import Names, Roles, of_schema, resolve
 from sfumato.data.domain import DomainName, declared_schema, domain_for, draft
 from sfumato.data.encoding.records import encode_batch, ids_of
-from sfumato.data.file_errors import fault
-from sfumato.data.label_expressions import Expression
+from sfumato.data.file_errors import Place
 from sfumato.data.labels import encode_labels
 from sfumato.data.readers.locate import LocatedSource, Part, SourceName, open_data
 from sfumato.data.readers.source import Source
@@ -130,7 +130,7 @@ def read(
         for piece in _pieces(opened, one, roles, schema, rows)
     ]
     if not pieces:
-        raise fault(sources[0].label, "contains no records", remedy="provide a file with at least one row")
+        raise Place(sources[0].label).fault("contains no records", "provide a file with at least one row")
     return join(pieces)
 
 
@@ -140,19 +140,16 @@ def join(pieces: Sequence[Dataset]) -> Dataset:
     return Dataset(
         x=np.concatenate([piece.x for piece in pieces]),
         schema=first.schema,
-        utility={
-            name: np.concatenate([piece.utility[name] for piece in pieces])
-            for name in first.utility
-            if all(name in piece.utility for piece in pieces)
-        },
-        private={
-            name: np.concatenate([piece.private[name] for piece in pieces])
-            for name in first.private
-            if all(name in piece.private for piece in pieces)
-        },
+        utility=_joined([piece.utility for piece in pieces]),
+        private=_joined([piece.private for piece in pieces]),
         ids=np.concatenate([piece.ids for piece in pieces]),
         name=first.name,
     )
+
+
+def _joined(labels: Sequence[Mapping[str, IntArray]]) -> dict[str, IntArray]:
+    shared = [name for name in labels[0] if all(name in one for one in labels)]
+    return {name: np.concatenate([one[name] for one in labels]) for name in shared}
 
 
 def _pieces(
@@ -160,30 +157,23 @@ def _pieces(
 ) -> Iterator[Dataset]:
     import pyarrow as pa
 
-    side = opened.entry.side if opened.entry else None
+    def encoded(batch: Any, first_row: int) -> Dataset:
+        return encode_batch(source, batch, first_row, schema, roles, name=opened.name, side=opened.side)
+
     for first_row, batch in source.batches(roles.columns(), BATCH_ROWS):
         if rows is None:
             if batch.num_rows:
-                yield encode_batch(source, batch, first_row, schema, roles, name=opened.name, side=side)
+                yield encoded(batch, first_row)
             continue
         inside = rows[(rows >= first_row) & (rows < first_row + batch.num_rows)] - first_row
         if not len(inside):
             continue
-        chosen = batch.take(pa.array(inside))
         try:
-            piece = encode_batch(source, chosen, first_row, schema, roles, name=opened.name, side=side)
+            piece = encoded(batch.take(pa.array(inside)), first_row)
         except DataError:
             # The message counts rows within the subset, so encode row by row to raise with the row in the file.
             for place in inside:
-                encode_batch(
-                    source,
-                    batch.slice(place, 1),
-                    first_row + int(place),
-                    schema,
-                    roles,
-                    name=opened.name,
-                    side=side,
-                )
+                encoded(batch.slice(place, 1), first_row + int(place))
             raise
         if roles.id is None:
             piece = replace(piece, ids=ids_of(source, batch, first_row, None)[inside])
@@ -198,7 +188,7 @@ def _choose(
         return [None] * len(plans)
     if limit < 1:
         raise UsageError(f"limit must be at least 1, got {limit}.")
-    codes = [_first_label(source, roles, schema) for source, roles in plans]
+    codes = [first_label(source, roles, schema) for source, roles in plans]
     total = np.concatenate(codes)
     if len(total) <= limit:
         return [None] * len(plans)
@@ -219,13 +209,14 @@ def stratified_subset(codes: IntArray, limit: int, seed: int) -> npt.NDArray[np.
     return np.sort(np.argsort(place, kind="stable")[:limit])
 
 
-def _first_label(source: Source, roles: Roles, schema: Schema) -> IntArray:
-    label: Expression | None = roles.utility[0] if roles.utility else None
-    if label is None:
+def first_label(source: Source, roles: Roles, schema: Schema) -> IntArray:
+    """Return each record's code of the first utility label, or zeros if there is no such label."""
+    if not roles.utility:
         count = source.rows
         if count is None:
             count = sum(batch.num_rows for _, batch in source.batches(roles.x[:1], BATCH_ROWS))
         return np.zeros(count, dtype=np.int64)
+    label = roles.utility[0]
     parts = [
         encode_labels(label, batch.column(label.column), schema.classes(label.name), source.label, first_row)
         for first_row, batch in source.batches([label.column], 65536)

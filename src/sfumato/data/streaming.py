@@ -33,7 +33,6 @@ def stream(
     if batch_rows < 1:
         raise UsageError(f"batch_rows must be at least 1, got {batch_rows}.")
     opened = open_data(source)
-    side = opened.entry.side if opened.entry else None
     plans = [
         (one, of_schema(one, schema, opened.entry, utility=utility, private=private)) for one in opened.parts.values()
     ]
@@ -42,6 +41,6 @@ def stream(
         for one, roles in plans:
             for first_row, batch in one.batches(roles.columns(), batch_rows):
                 if batch.num_rows:
-                    yield encode_batch(one, batch, first_row, schema, roles, name=opened.name, side=side)
+                    yield encode_batch(one, batch, first_row, schema, roles, name=opened.name, side=opened.side)
 
     return batches()

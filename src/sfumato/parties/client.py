@@ -51,13 +51,8 @@ Refusal = Callable[[Message, str, Exception, PartyFolder | None], Message]
 def party_app() -> ClientApp:
     """Return the ClientApp of ``sfumato share``."""
     app = ClientApp()
-    for action, work in (
-        ("hello", hello),
-        ("publish", publish),
-        ("labels", labels),
-        ("share", share),
-        ("learn", learn),
-    ):
+    queries = {"hello": hello, "publish": publish, "labels": labels, "share": share, "learn": learn}
+    for action, work in queries.items():
         app.query(action)(_answering(work))
     app.train()(_answering(local_training.train, _error))
     app.evaluate()(_answering(local_training.evaluate, _error))

@@ -91,10 +91,7 @@ def name_of(record: Anything) -> str:
 
 def names_of(record: Anything, key: str) -> list[str]:
     """Return a list of distinct party names from JSON."""
-    try:
-        found = json.loads(text_of(record, key, MOST_TEXT))
-    except (ValueError, RecursionError):
-        found = None
+    found = _json_of(record, key)
     if not isinstance(found, list):
         raise MessageRefused(f"'{key}' is not a list of names")
     names = [name_of({"name": name}) for name in found]
@@ -130,13 +127,18 @@ def count_of(record: Anything, key: str, least: int = 0) -> int:
 
 def object_of(record: Anything, key: str) -> dict[str, Any]:
     """Return a JSON object."""
-    try:
-        value = json.loads(text_of(record, key, MOST_TEXT))
-    except (ValueError, RecursionError):
-        value = None
+    value = _json_of(record, key)
     if not isinstance(value, dict):
         raise MessageRefused(f"'{key}' is not a JSON object")
     return value
+
+
+def _json_of(record: Anything, key: str) -> Any:
+    """Return the value of a JSON text, or None if it is not valid."""
+    try:
+        return json.loads(text_of(record, key, MOST_TEXT))
+    except (ValueError, RecursionError):
+        return None
 
 
 def plain_array(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +19,7 @@ from sfumato.core.schema import Schema
 from sfumato.data.column_roles import Names, Roles, of_schema
 from sfumato.data.domain import DomainName
 from sfumato.data.encoding.records import ids_of
-from sfumato.data.labels import encode_labels
-from sfumato.data.loading import schema_of
+from sfumato.data.loading import first_label, schema_of
 from sfumato.data.readers.locate import LocatedSource, open_data
 from sfumato.data.readers.source import Source
 from sfumato.workflow.releasing import writable
@@ -102,7 +101,7 @@ def _parts(opened: LocatedSource, schema: Schema, limit: int | None, seed: int) 
         everything = sum(len(ids) for ids in total.values())
         for name, (one, roles) in sources.items():
             most = None if limit is None else max(1, round(limit * len(total[name]) / everything))
-            rows = _drawn(_codes(one, roles, schema), total[name], most, derive_seed(seed, "limit", name))
+            rows = _drawn(first_label(one, roles, schema), total[name], most, derive_seed(seed, "limit", name))
             found[name] = [(one, roles, rows)]
         return found
     if len(sources) != 1:
@@ -110,9 +109,9 @@ def _parts(opened: LocatedSource, schema: Schema, limit: int | None, seed: int) 
             f"{opened.name} has subjects in both parts: merge them into one file, which is split by subject."
         )
     ((name, (one, roles)),) = sources.items()
-    rows = _drawn(_codes(one, roles, schema), total[name], limit, derive_seed(seed, "limit"))
-    shares = (1 - HELD_OUT, HELD_OUT)
-    place = _dealt(_codes(one, roles, schema)[rows], total[name][rows], shares, derive_seed(seed, "held out"))
+    codes = first_label(one, roles, schema)
+    rows = _drawn(codes, total[name], limit, derive_seed(seed, "limit"))
+    place = _dealt(codes[rows], total[name][rows], (1 - HELD_OUT, HELD_OUT), derive_seed(seed, "held out"))
     return {part: [(one, roles, rows[place == number])] for number, part in enumerate(("train", "test"))}
 
 
@@ -152,21 +151,20 @@ def _cut_rows(
     each: int | None,
     seed: int,
 ) -> None:
+    """Give every party about the same number of records, with all columns."""
     for number in range(parties):
         _lay(out / f"party-{number}", schema)
     for part, places in parts.items():
         for one, roles, rows in places:
-            codes, ids = _codes(one, roles, schema)[rows], _subjects(one, roles)[rows]
+            codes, ids = first_label(one, roles, schema)[rows], _subjects(one, roles)[rows]
             whose = _dealt(codes, ids, [1 / parties] * parties, derive_seed(seed, "deal", part))
             if part == "train" and each is not None:
                 whose = _first(whose, each, parties, opened.name)
             if any(not (whose == number).any() for number in range(parties)):
-                raise DataError(
-                    f"{opened.name} has too few records or subjects for {parties} parties: use fewer parties."
-                )
-            targets = [
-                (out / f"party-{number}" / f"{part}.parquet", rows[whose == number]) for number in range(parties)
-            ]
+                lack = f"{opened.name} has too few records or subjects for {parties} parties"
+                raise DataError(f"{lack}: use fewer parties.")
+            files = [out / f"party-{number}" / f"{part}.parquet" for number in range(parties)]
+            targets = [(file, rows[whose == number]) for number, file in enumerate(files)]
             _write(one, roles.columns(), targets)
 
 
@@ -255,22 +253,7 @@ def _write(
                 writers[path].write_table(table)
 
 
-def _batches(source: Source, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
-    return source.batches(list(columns), 65_536)
-
-
-def _codes(source: Source, roles: Roles, schema: Schema) -> IntArray:
-    """Return the codes of the first utility label."""
-    label = roles.utility[0]
-    classes = schema.classes(label.name)
-    pieces = [
-        encode_labels(label, batch.column(label.column), classes, source.label, first)
-        for first, batch in _batches(source, [label.column])
-    ]
-    return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int64)
-
-
 def _subjects(source: Source, roles: Roles) -> npt.NDArray[Any]:
     column = roles.id or roles.utility[0].column
-    pieces = [ids_of(source, batch, first, roles.id) for first, batch in _batches(source, [column])]
+    pieces = [ids_of(source, batch, first, roles.id) for first, batch in source.batches([column], 65_536)]
     return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.str_)

@@ -31,20 +31,9 @@ from sfumato.mechanisms.device_secret import secret_file
 SIMULATED = "SFUMATO_SIMULATED_PARTIES"
 """Environment variable that ``simulate`` sets to a folder; only then may a party use a sub-folder of it."""
 _KEYS: dict[str, type | tuple[type, ...]] = {
-    "name": str,
-    "like": str,
-    "x": list,
-    "utility": list,
-    "private": list,
-    "id": str,
-    "domain": str,
-    "seed": int,
-    "least_epsilon": (int, float),
-    "encoder": str,
-    "lam": str,
-    "variant": str,
-    "modes": list,
-}
+    "name": str, "like": str, "x": list, "utility": list, "private": list, "id": str, "domain": str, "seed": int,
+    "least_epsilon": (int, float), "encoder": str, "lam": str, "variant": str, "modes": list,
+}  # fmt: skip
 MODES = ("horizontal", "vertical", "filter")
 """Modes a party accepts by default. Federated averaging is not among them, because its updates are unprotected."""
 

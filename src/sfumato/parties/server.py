@@ -158,12 +158,8 @@ def _published(roll: Roll, terms: Terms, initiator: int) -> Published:
 
 def _collected(roll: Roll, terms: Terms, initiator: int, encoder: Published | None) -> dict[int, Shared]:
     """Collect the shares that pass the checks, at least two."""
-    asked = {
-        "mode": terms.mode,
-        "params": _params(terms),
-        "wire": terms.wire,
-        "classes": json.dumps(_classes(roll, terms)),
-    }
+    asked = {"mode": terms.mode, "params": _params(terms), "wire": terms.wire}
+    asked["classes"] = json.dumps(_classes(roll, terms))
     classes = {label: len(names) for label, names in _classes(roll, terms).items()}
     vertical = terms.mode == "vertical"
     question = (

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import math
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import numpy.typing as npt
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.schema import Schema
 from sfumato.core.score import Score
-from sfumato.core.threats import ATTRIBUTE, CLAIM, LIST, MEMBERSHIP, OURS, RECONSTRUCTION, rank
+from sfumato.core.threats import ATTRIBUTE, CLAIM, LIST, MEMBERSHIP, RECONSTRUCTION, ours, rank
 from sfumato.core.traits import Traits
 
 Floats = npt.NDArray[np.float32]
@@ -22,18 +24,18 @@ SHOWN_THREATS = 4  # at a glance
 
 @dataclass(frozen=True)
 class Gallery:
-    """The same few victims: the record, what was released for it, that decoded, and what each attack rebuilt.
+    """The same few records in every form: as they were, released, decoded, and rebuilt by each attack.
 
-    ``lists`` holds attacks that name several records for each: (records, guesses, *shape). Where the release is
-    ``synthetic``, these are samples of it, and the originals the owner's records nearest to them.
+    ``lists`` holds the attacks that name several candidates for each record: (records, guesses, *shape). For a
+    synthetic release, ``synthetic`` holds samples and ``originals`` the owner's records nearest to them.
     """
 
     originals: Floats
     release: Floats | None
     recon: Mapping[str, Floats]
-    decoded: Floats | None = None
-    lists: Mapping[str, Floats] = field(default_factory=dict)
-    synthetic: Floats | None = None
+    decoded: Floats | None
+    lists: Mapping[str, Floats]
+    synthetic: Floats | None
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,12 @@ class Features:
     points: tuple[tuple[float, float, float], ...]
     label: str
     colours: Mapping[str, Colouring]
-    method: str = "pca"
+    method: str
 
 
 @dataclass(frozen=True)
 class Confusion:
-    """What the best attack on a private label took for what: the truth in rows, the guess in columns."""
+    """How the best attack on a private label confuses its classes: truth in rows, guesses in columns."""
 
     attack: str
     classes: tuple[str, ...]
@@ -67,16 +69,16 @@ class Confusion:
 class Reading:
     """How often the answer was right, with its 95 % interval."""
 
-    accuracy: float
+    value: float
     ci: tuple[float, float]
+    metric: str = "accuracy"
 
 
 @dataclass(frozen=True)
 class WrongKey:
-    """What a key is worth: accuracy with keys that are off by each angle, 0 first, and with a key drawn uniformly."""
+    """What a key is worth: accuracy with keys off by each angle (0 comes first), and with a uniformly drawn key."""
 
     d: int
-    n: int
     chance: float
     angles: tuple[float, ...]
     curve: tuple[Reading, ...]
@@ -85,7 +87,7 @@ class WrongKey:
 
 @dataclass(frozen=True)
 class Asked:
-    """One line of the ledger: a question to the private records, how often and with how much noise it was asked."""
+    """One line of the ledger: a query to the private records, how often it was asked and with how much noise."""
 
     part: str
     name: str
@@ -97,7 +99,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Budget:
-    """Where ε went: every question, and what all of them come to by two accountants."""
+    """Where ε went: every query, and the total of all of them by two accountants."""
 
     relation: str
     epsilon: float
@@ -109,8 +111,11 @@ class Budget:
 
 @dataclass(frozen=True)
 class Run:
-    """One audited run folder. ``name`` is its folder without what lies above it; ``setting`` tells it from
-    other runs of its mechanism ("" where it is the only one)."""
+    """One audited run folder.
+
+    ``name`` is the folder's name without its parents. ``setting`` tells the run from others of its mechanism; it is
+    "" for the only one.
+    """
 
     name: str
     mechanism: str
@@ -123,15 +128,15 @@ class Run:
     utility: tuple[Score, ...]
     attacks: tuple[Score, ...]
     worst: Mapping[str, Score]
-    titles: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    confusion: Mapping[str, Confusion] = field(default_factory=dict)
-    information: tuple[Score, ...] = ()
-    wrong_key: WrongKey | None = None
-    budget: Budget | None = None
-    gallery: Gallery | None = None
-    features: Features | None = None
-    env: Mapping[str, Any] = field(default_factory=dict)
-    epochs: int = 0
+    titles: Mapping[str, tuple[str, str]]
+    confusion: Mapping[str, Confusion]
+    information: tuple[Score, ...]
+    wrong_key: WrongKey | None
+    budget: Budget | None
+    gallery: Gallery | None
+    features: Features | None
+    env: Mapping[str, Any]
+    epochs: int
     setting: str = ""
 
     @property
@@ -143,14 +148,14 @@ class Run:
         return not self.traits.unprotected
 
     @property
-    def rotated(self) -> bool:
-        """Whether several records share a message under a secret key, so that only its owner can read the answer."""
-        return self.traits.rows_per_message > 1
+    def raw_latent(self) -> bool:
+        """Whether the release is the unprotected latent that other methods protect."""
+        return self.traits.unprotected == "latent"
 
     @property
-    def synthetic(self) -> bool:
-        """Whether the release holds synthetic records, which belong to no victim."""
-        return self.traits.synthetic
+    def rotated(self) -> bool:
+        """Whether several records share a message under a secret key, so that only its owner can read the answer."""
+        return self.d > 1
 
     @property
     def d(self) -> int:
@@ -158,13 +163,18 @@ class Run:
         return self.traits.rows_per_message
 
     def called(self, attack: str) -> tuple[str, str]:
-        """What a report calls an attack, and what it does."""
+        """An attack's title in a report, and what it does."""
         return self.titles.get(attack, (attack, ""))
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The utility labels, in the order of the configuration."""
         return self._named("utility", self.schema.utility)
+
+    @property
+    def main_label(self) -> str | None:
+        """The first utility label."""
+        return self.labels[0] if self.labels else None
 
     @property
     def private(self) -> tuple[str, ...]:
@@ -180,18 +190,34 @@ class Run:
         return {name: value for name, value in self.config.get("params", {}).items() if name != "base"}
 
     @property
+    def seed(self) -> str:
+        return str(self.config.get("run", {}).get("seed", "not recorded"))
+
+    @property
+    def commands(self) -> str:
+        """The commands that repeat the run, one per line: from its recorded configuration to new scores."""
+        recorded = self.config.get("run", {})
+        command, mechanism = str(recorded.get("command", "fit")), str(recorded.get("mechanism", self.mechanism))
+        first = ["sfumato", command, mechanism, "--config", f"{self.name}/config.toml", "--out", "again"]
+        return f"{shlex.join(first)}\nsfumato audit again\nsfumato report again"
+
+    @property
     def scores(self) -> tuple[Score, ...]:
         return (*self.utility, *self.attacks, *self.information)
 
     @property
     def use(self) -> Score | None:
-        """The best primary utility score of the first utility label: what others can do with the release."""
-        return self.reads(self.labels[0] if self.labels else None) or _best(self.utility)
+        """The best primary utility score of the main label: what others can do with the release."""
+        return self.reads(self.main_label) or _best(self.utility)
+
+    @property
+    def use_value(self) -> float:
+        """The value of ``use``; −∞ where no utility was measured."""
+        return -math.inf if self.use is None else self.use.value
 
     def reads(self, label: str | None) -> Score | None:
-        """The best primary utility score of a label; a score without a target is about the first one."""
-        first = self.labels[0] if self.labels else None
-        return _best([s for s in self.utility if (s.target or first) == label])
+        """The best primary utility score of a label; a score without a target is about the main one."""
+        return _best([s for s in self.utility if (s.target or self.main_label) == label])
 
     def leak(self, label: str) -> Score | None:
         """The accuracy of the best attack on a private label, or its advantage where no accuracy was stored."""
@@ -199,16 +225,16 @@ class Run:
         accuracies = [s for s in of_label if s.metric == "accuracy"]
         return max(accuracies, key=lambda s: s.value, default=self.worst.get(f"attribute:{label}"))
 
+    def primary(self, threat: str) -> dict[str, Score]:
+        """The primary score of every attack of one kind, by the attack's name."""
+        return {s.attack: s for s in self.attacks if s.primary and s.threat == threat}
+
     def judged(self, key: str) -> Score:
-        """The score that a run is judged by: of a single guess and a list of guesses, what is worse for the owner."""
+        """The score that a run is judged by: a single guess or a list of guesses, whichever is worse for the owner."""
         score, listed = self.worst[key], self.worst.get(LIST)
         if key != RECONSTRUCTION or listed is None or listed.metric != score.metric:
             return score
         return min(score, listed, key=owner_gain)
-
-    @property
-    def seed(self) -> str:
-        return str(self.config.get("run", {}).get("seed", "not recorded"))
 
     @property
     def picture_attack(self) -> str | None:
@@ -223,7 +249,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Group:
-    """The runs on one data set with one schema: what may be compared with one another."""
+    """The runs on one data set with one schema, which may be compared with one another."""
 
     data: str
     schema: Schema
@@ -232,7 +258,7 @@ class Group:
     @property
     def methods(self) -> tuple[str, ...]:
         """The mechanisms, in listing order."""
-        return tuple(dict.fromkeys(run.mechanism for run in self.runs))
+        return tuple(by_method(self.runs))
 
     @property
     def threats(self) -> tuple[str, ...]:
@@ -242,36 +268,31 @@ class Group:
 
     @property
     def glanced(self) -> tuple[str, ...]:
-        """The threats at a glance: the main ones, the one of synthetic records, and those of plugins."""
+        """The threats at a glance: the main ones, membership, and those of plugins."""
         main = {*self.threats[:SHOWN_THREATS], MEMBERSHIP} - {CLAIM}
-        return tuple(key for key in self.threats if key in main or key.partition(":")[0] not in OURS)
+        return tuple(key for key in self.threats if key in main or key.partition(":")[0] not in ours())
 
     @property
     def private(self) -> tuple[str, ...]:
         """The private labels that were attacked."""
         return tuple(key.removeprefix("attribute:") for key in self.threats if key.startswith("attribute:"))
 
-    def of(self, method: str) -> tuple[Run, ...]:
-        return tuple(run for run in self.runs if run.mechanism == method)
+    def of(self, method: str) -> list[Run]:
+        return by_method(self.runs)[method]
 
     @property
     def controls(self) -> tuple[Run, ...]:
-        """What hides nothing on purpose: first the raw latent that others protect, then the raw record."""
-        order = ("latent", "record")
-        return tuple(sorted((r for r in self.runs if not r.defended), key=lambda r: order.index(r.traits.unprotected)))
-
-    def raw_latent(self) -> Run | None:
-        """The run whose release is the latent that others protect."""
-        return next((run for run in self.controls if run.traits.unprotected == "latent"), None)
+        """The runs that hide nothing on purpose: the raw latent first, then the raw record."""
+        return tuple(sorted((run for run in self.runs if not run.defended), key=lambda run: not run.raw_latent))
 
     def representative(self, method: str) -> Run:
         """The run with the best accuracy within a method (the first of equals)."""
-        return max(self.of(method), key=lambda run: run.use.value if run.use else float("-inf"))
+        return max(self.of(method), key=lambda run: run.use_value)
 
     def shown(self, method: str) -> tuple[Run, ...]:
-        """The representative of a method and, where private labels are the main threat, what leaks least of them.
+        """The representative of a method and, where private labels are the main threat, those that leak least.
 
-        That is its most private run, and one more for every label that no run before has hidden.
+        These are its most private run, and one more for every label that none of the runs before was attacked on.
         """
         picked = [self.representative(method)]
         if not self.threats or not self.threats[0].startswith("attribute:"):
@@ -284,6 +305,14 @@ class Group:
         return tuple(picked)
 
 
+def by_method(runs: Iterable[Run]) -> dict[str, list[Run]]:
+    """The runs of each method, in the order given."""
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        found.setdefault(run.mechanism, []).append(run)
+    return found
+
+
 def owner_gain(score: Score) -> float:
     """Larger is better for the owner."""
     return score.value if score.better_for_owner == "higher" else -score.value
@@ -293,6 +322,15 @@ def most_private(runs: Iterable[Run], key: str) -> Run | None:
     """The run whose best attack on a threat gets the least (the last of equals); None where none was attacked so."""
     attacked = [run for run in runs if key in run.worst]
     return max(reversed(attacked), key=lambda run: owner_gain(run.judged(key)), default=None)
+
+
+def spread(runs: Sequence[Run], most: int) -> tuple[Run, ...]:
+    """At most ``most`` of the runs, evenly spaced; the last one is always among them, the first if there is room."""
+    if len(runs) <= most:
+        return tuple(runs)
+    if most == 1:
+        return (runs[-1],)
+    return tuple(runs[round(i * (len(runs) - 1) / (most - 1))] for i in range(most))
 
 
 def in_order(threats: Iterable[str]) -> list[str]:

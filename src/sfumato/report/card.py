@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-from sfumato.core.threats import title
+from sfumato.core.score import Score
+from sfumato.core.threats import FIDELITY, INFORMATION, UTILITY, title
 from sfumato.report.audited_runs import Run, in_order
-from sfumato.report.page import again
+from sfumato.report.guarantees import epsilon_line, kind_line
 from sfumato.report.verdict import threat_paragraphs, trust_warnings
-from sfumato.report.wording import (
-    count,
-    direction,
-    epsilon_line,
-    interval,
-    kind_line,
-    leak,
-    measured,
-    metric_name,
-    number,
-    reference,
-)
+from sfumato.report.wording import count, direction, interval, leak, measured, metric_name, named, number, reference
 
 
 def card(run: Run) -> str:
@@ -49,37 +40,19 @@ def card(run: Run) -> str:
         "|---|---|---|---:|---:|---:|---:|---:|---:|",
     ]
     served = [("Utility", use), *((f"Utility ({label})", run.reads(label)) for label in run.labels[1:])]
-    for name, score in [*served, *((title(k), run.worst[k]) for k in in_order(run.worst))]:
-        if score is not None:
-            useful = score.threat == "utility"
-            metric = score.metric if useful else f"{metric_name(score.metric, score.threat)} ({direction(score)})"
-            figures = [number(score.value, score.metric)]
-            figures += [reference(v, score.metric) for v in (score.baseline, score.control)]
-            cells = [
-                name,
-                score.attack,
-                metric,
-                figures[0],
-                interval(score),
-                *figures[1:],
-                leak(score) or "–",
-                f"{score.n:,}",
-            ]
-            lines.append(f"| {' | '.join(_md(cell) for cell in cells)} |")
+    attacked = [(title(key), run.worst[key]) for key in in_order(run.worst)]
+    lines += [_score_row(name, score) for name, score in (*served, *attacked) if score is not None]
     lines.append("")
     for paragraph in threat_paragraphs(run, in_order(run.worst)):
         lines += [_md(paragraph), ""]
-    lines += _keys(run)
-    lines += _information(run)
-    lines += _fidelity(run)
-    lines += _ledger(run)
+    lines += [*_keys(run), *_information(run), *_fidelity(run), *_ledger(run)]
     lines += [f"**Warning.** {_md(text)}\n" for text in trust_warnings([run])]
     lines += [
         "These are measurements by the attacks listed. Another attack may do better.",
         "",
         "## Run again",
         "",
-        *(f"    {line}" for line in again(run).splitlines()),
+        *(f"    {line}" for line in run.commands.splitlines()),
         "",
         f"Seed {_md(run.seed)}; the configuration is in `config.toml`, the versions in `env.json`.",
         "",
@@ -94,31 +67,34 @@ def _served(run: Run) -> str:
     return f"Others may use it for {labels}."
 
 
+def _score_row(name: str, score: Score) -> str:
+    metric = f"{metric_name(score.metric, score.threat)} ({direction(score)})"
+    references = [reference(value, score.metric) for value in (score.baseline, score.control)]
+    cells = [name, score.attack, score.metric if score.threat == UTILITY else metric]
+    cells += [number(score.value, score.metric), interval(score), *references, leak(score) or "–", f"{score.n:,}"]
+    return _row(cells)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(_md(cell) for cell in cells)} |"
+
+
 def _keys(run: Run) -> list[str]:
     """What a key is worth."""
     found = run.wrong_key
     if found is None:
         return []
-    right, drawn = (
-        f"{number(r.accuracy, 'accuracy')} [{', '.join(number(end, 'accuracy', unit=False) for end in r.ci)}]"
-        for r in (found.curve[0], found.uniform)
-    )
-    chance = number(found.chance, "accuracy")
-    return [
-        _md(
-            f"The answer is right in {right} with the right key, in {drawn} with a key drawn uniformly; majority "
-            f"guess {chance}."
-        ),
-        "",
-    ]
+    right, drawn, chance = measured(found.curve[0]), measured(found.uniform), number(found.chance, "accuracy")
+    with_keys = f"in {right} with the right key, in {drawn} with a key drawn uniformly"
+    return [_md(f"The answer is right {with_keys}; majority guess {chance}."), ""]
 
 
 def _information(run: Run) -> list[str]:
     """One line a label; an estimate is no attack, so it stands apart from the scores."""
-    found = [score for score in run.information if score.threat == "information"]
+    found = [score for score in run.information if score.threat == INFORMATION]
     if not found:
         return []
-    lines = ["Mutual information with the release, an estimate that takes no attacker and bounds none:", ""]
+    lines = ["Mutual information with the release, an estimate that involves no attacker and bounds none:", ""]
     for score in found:
         role = "private" if score.better_for_owner == "lower" else "utility"
         chance = f"; shuffled labels {number(score.baseline, score.metric)}" if score.baseline is not None else ""
@@ -128,10 +104,10 @@ def _information(run: Run) -> list[str]:
 
 def _fidelity(run: Run) -> list[str]:
     """How much synthetic records are like real ones, in a line."""
-    found = [score for score in run.information if score.threat == "fidelity"]
+    found = [score for score in run.information if score.threat == FIDELITY]
     if not found:
         return []
-    each = [f"{metric_name(s.metric)} {measured(s)} (real records {number(s.control, s.metric)})" for s in found]
+    each = [f"{named(score)} (real records {number(score.control, score.metric)})" for score in found]
     return [_md(f"Likeness of the synthetic records to real ones: {', '.join(each)}."), ""]
 
 
@@ -142,12 +118,12 @@ def _ledger(run: Run) -> list[str]:
     lines = [
         "## Budget",
         "",
-        "| part | question | times | rate | noise multiplier | ε alone |",
+        "| part | query | times | rate | noise multiplier | ε alone |",
         "|---|---|---:|---:|---:|---:|",
     ]
     for ask in run.budget.asked:
         cells = (ask.part, ask.name, f"{ask.count:,}", f"{ask.rate:g}", f"{ask.noise:.4g}", f"{ask.epsilon:.4g}")
-        lines.append(f"| {' | '.join(_md(cell) for cell in cells)} |")
+        lines.append(_row(cells))
     both = f"All together: ε = {run.budget.epsilon:.4g} by PLD, {run.budget.epsilon_rdp:.4g} by RDP"
     return [*lines, "", _md(f"{both}, at δ = {run.budget.delta:g}, for: {run.budget.relation}."), ""]
 

@@ -24,11 +24,13 @@ from sfumato.report.audited_runs import (
     Colouring,
     Confusion,
     Features,
+    Floats,
     Gallery,
     Group,
     Reading,
     Run,
     WrongKey,
+    by_method,
 )
 from sfumato.report.wording import parameter_name
 
@@ -76,12 +78,12 @@ def read_run(path: Path, name: str | None = None) -> Run:
         for value in scores["threats"].values():  # those of plugins need not be installed here
             register(Threat.from_json(value))
         traits = Traits.from_json(scores["traits"])
-        schema = Schema.from_json(read_json(path / "schema.json"))
+        schema, data = Schema.from_json(read_json(path / "schema.json")), scores["data"]
         return Run(
             name=name or path.resolve().name,
-            mechanism=_method(str(scores["mechanism"]), traits),
+            mechanism=f"{scores['mechanism']} ({traits.variant})" if traits.variant else str(scores["mechanism"]),
             traits=traits,
-            data=_data_name(scores["data"]),
+            data=str(data.get("source", "data") if isinstance(data, Mapping) else data),
             config=config,
             config_text=config_text,
             schema=schema,
@@ -93,10 +95,10 @@ def read_run(path: Path, name: str | None = None) -> Run:
             confusion={str(label): _confusion(value) for label, value in scores.get("confusion", {}).items()},
             information=tuple(_score(s) for s in scores.get("information", [])),
             wrong_key=_wrong_key(scores.get("wrong_key")),
-            budget=_budget(path / "budget.json"),
+            budget=_budget(_read_if_there(path / "budget.json")),
             gallery=_gallery(path / "gallery.safetensors", schema),
-            features=_features(path / "features.json"),
-            env=read_json(path / "env.json") if (path / "env.json").is_file() else {},
+            features=_features(_read_if_there(path / "features.json")),
+            env=_read_if_there(path / "env.json") or {},
             epochs=_epochs(path / "metrics.jsonl"),
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuleBroken) as error:
@@ -104,9 +106,9 @@ def read_run(path: Path, name: str | None = None) -> Run:
         raise DataError(f"the files in {path} do not have the expected form ({detail}): audit it again.") from None
 
 
-def _method(mechanism: str, traits: Traits) -> str:
-    """The mechanism, with its variant where variants are methods of their own."""
-    return f"{mechanism} ({traits.variant})" if traits.variant else mechanism
+def _read_if_there(file: Path) -> Any:
+    """The JSON value in a file that not every run has; None where it is missing."""
+    return read_json(file) if file.is_file() else None
 
 
 def _expand(folder: Path) -> list[tuple[Path, str]]:
@@ -150,23 +152,21 @@ def _grouped(runs: Sequence[Run]) -> tuple[Group, ...]:
 
 
 def _with_settings(runs: Sequence[Run]) -> tuple[Run, ...]:
-    """Controls, baselines, mechanisms; within a mechanism by what varies, which becomes their setting."""
+    """Controls, baselines, mechanisms; within a mechanism by what varies, which becomes the runs' setting."""
     ordered: list[Run] = []
     roles = {run.mechanism: (_ROLES.index(run.traits.role), run.traits.unprotected != "record") for run in runs}
-    for method in sorted(roles, key=lambda name: roles[name]):  # else as they were given
-        members = [run for run in runs if run.mechanism == method]
+    for members in sorted(by_method(runs).values(), key=lambda own: roles[own[0].mechanism]):  # else as given
+        if len(members) == 1:
+            ordered += members
+            continue
         varying = _varying(members)
         settings = [_setting(run, varying) for run in members]
         named = [
             replace(run, setting=setting if settings.count(setting) == 1 else f"{setting}, {run.name}".lstrip(", "))
             for run, setting in zip(members, settings, strict=True)
         ]
-        ordered += _sorted_by(named, varying) if len(named) > 1 else members
+        ordered += sorted(named, key=lambda run: [_sortable(_told(run).get(name)) for name in varying])
     return tuple(ordered)
-
-
-def _sorted_by(runs: Sequence[Run], names: Sequence[str]) -> list[Run]:
-    return sorted(runs, key=lambda run: [_sortable(_told(run).get(name)) for name in names])
 
 
 def _told(run: Run) -> dict[str, Any]:
@@ -180,21 +180,14 @@ def _varying(runs: Sequence[Run]) -> list[str]:
 
 
 def _setting(run: Run, names: Sequence[str]) -> str:
-    told = _told(run)
-    return ", ".join(f"{parameter_name(name)} = {_plain(told.get(name, 'default'))}" for name in names)
-
-
-def _plain(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    told = {name: _told(run).get(name, "default") for name in names}
+    values = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in told.items()}
+    return ", ".join(f"{parameter_name(name)} = {value}" for name, value in values.items())
 
 
 def _sortable(value: Any) -> tuple[int, float, str]:
     number = isinstance(value, (int, float))
     return (0, float(value), "") if number else (1, 0.0, str(value))
-
-
-def _data_name(value: Any) -> str:
-    return str(value.get("source", "data")) if isinstance(value, Mapping) else str(value)
 
 
 def _score(value: Mapping[str, Any]) -> Score:
@@ -218,49 +211,47 @@ def _gallery(file: Path, schema: Schema) -> Gallery | None:
     except SafetensorError as error:
         raise DataError(f"{file} is not a safetensors file ({error}): audit the run again.") from None
     synthetic = arrays.get("synthetic")
-    originals = arrays["originals"] if synthetic is None else arrays["nearest"]
-    recon = {name.removeprefix("recon/"): a for name, a in sorted(arrays.items()) if name.startswith("recon/")}
-    decoded = arrays.get("decoded")
-    lists = {
-        name.removeprefix("recon-list/"): a for name, a in sorted(arrays.items()) if name.startswith("recon-list/")
-    }
-    for name, guesses in lists.items():
-        if guesses.ndim < 2 or (len(guesses), *guesses.shape[2:]) != (len(originals), *schema.shape):
-            raise ValueError(f"the list of {name} in {file.name} has shape {guesses.shape}, a record {schema.shape}")
-    records = {"originals": originals, **recon} | ({} if decoded is None else {"decoded": decoded})
-    records |= {} if synthetic is None else {"synthetic": synthetic}
-    for name, array in records.items():
-        if array.shape != (len(originals), *schema.shape):
+    gallery = Gallery(
+        originals=arrays["originals" if synthetic is None else "nearest"],
+        release=arrays.get("release"),
+        recon=_under("recon/", arrays),
+        decoded=arrays.get("decoded"),
+        lists=_under("recon-list/", arrays),
+        synthetic=synthetic,
+    )
+    one_each = {"originals": gallery.originals, **gallery.recon, "decoded": gallery.decoded, "synthetic": synthetic}
+    for name, array in one_each.items():
+        if array is not None and array.shape != (len(gallery.originals), *schema.shape):
             raise ValueError(f"{name} in {file.name} has shape {array.shape}, the schema says {schema.shape}")
-    release = arrays.get("release")
-    return Gallery(originals, release, recon, decoded=decoded, lists=lists, synthetic=synthetic)
+    for name, guesses in gallery.lists.items():
+        if guesses.ndim < 2 or (len(guesses), *guesses.shape[2:]) != (len(gallery.originals), *schema.shape):
+            raise ValueError(f"the list of {name} in {file.name} has shape {guesses.shape}, a record {schema.shape}")
+    return gallery
 
 
-def _budget(file: Path) -> Budget | None:
+def _under(prefix: str, arrays: Mapping[str, Floats]) -> dict[str, Floats]:
+    """The arrays whose names start with a prefix, without it."""
+    return {name.removeprefix(prefix): array for name, array in sorted(arrays.items()) if name.startswith(prefix)}
+
+
+def _budget(value: Any) -> Budget | None:
     """The ledger of a private run."""
-    if not file.is_file():
+    if value is None:
         return None
-    value = read_json(file)
     spent, bypassed = value["spent"], value.get("bypassed")
-    asked = [
-        Asked(
-            part=str(event["part"]),
-            name=str(event["name"]),
-            count=int(event["count"]),
-            rate=float(event["rate"]),
-            noise=float(event["noise"]),
-            epsilon=float(event["epsilon_alone"]),
-        )
-        for event in value["events"]
-    ]
     return Budget(
         relation=str(value["relation"]),
         epsilon=float(spent["epsilon"]),
         epsilon_rdp=float(spent["epsilon_rdp"]),
         delta=float(spent["delta"]),
         bypassed=None if bypassed is None else str(bypassed),
-        asked=tuple(asked),
+        asked=tuple(_asked(event) for event in value["events"]),
     )
+
+
+def _asked(event: Mapping[str, Any]) -> Asked:
+    rate, noise, epsilon = (float(event[name]) for name in ("rate", "noise", "epsilon_alone"))
+    return Asked(str(event["part"]), str(event["name"]), int(event["count"]), rate, noise, epsilon)
 
 
 def _wrong_key(value: Mapping[str, Any] | None) -> WrongKey | None:
@@ -271,7 +262,7 @@ def _wrong_key(value: Mapping[str, Any] | None) -> WrongKey | None:
     if not curve or len(curve) != len(angles):
         raise ValueError(f"{len(curve)} accuracies do not fit {len(angles)} angles between keys")
     chance, uniform = float(value["chance"]), _reading(value["uniform"])
-    return WrongKey(int(value["d"]), int(value["n"]), chance, angles, curve, uniform)
+    return WrongKey(int(value["d"]), chance, angles, curve, uniform)
 
 
 def _reading(value: Mapping[str, Any]) -> Reading:
@@ -287,22 +278,21 @@ def _confusion(value: Mapping[str, Any]) -> Confusion:
     return Confusion(str(value["attack"]), classes, matrix)
 
 
-def _features(file: Path) -> Features | None:
-    if not file.is_file():
+def _features(value: Any) -> Features | None:
+    if value is None or not value["points"]:
         return None
-    value = read_json(file)
     points = tuple(_triple(point) for point in value["points"][:MAX_POINTS])
     label = str(value["label"])
     kept = {label: {"classes": value["classes"], "codes": value["labels"]}, **value.get("colours", {})}
-    colours = {str(name): _colouring(colour, len(points), file) for name, colour in kept.items()}
-    return Features(points, label, colours, method=str(value.get("method", "pca"))) if points else None
+    colours = {str(name): _colouring(colour, len(points)) for name, colour in kept.items()}
+    return Features(points, label, colours, method=str(value.get("method", "pca")))
 
 
-def _colouring(value: Mapping[str, Any], points: int, file: Path) -> Colouring:
+def _colouring(value: Mapping[str, Any], points: int) -> Colouring:
     classes = tuple(str(name) for name in value["classes"])
     codes = tuple(int(code) for code in value["codes"][:MAX_POINTS])
     if len(codes) != points or (codes and not 0 <= min(codes) <= max(codes) < len(classes)):
-        raise ValueError(f"the labels in {file.name} do not fit its points or its classes")
+        raise ValueError("the labels in features.json do not fit its points or its classes")
     return Colouring(classes, codes)
 
 

@@ -1,52 +1,48 @@
-"""What the best attack takes for what: confusion matrices of a private label, before and after."""
+"""How the best attack confuses the classes of a private label, before and after: confusion matrices."""
 
 from __future__ import annotations
 
-from sfumato.report.audited_runs import Confusion, Group, Run, most_private
-from sfumato.report.plot_style import Board, Figure, Panel, Sheet, layout, safe
-from sfumato.report.wording import measured, metric_name
+from sfumato.report.audited_runs import Confusion, Group, Run, by_method, most_private
+from sfumato.report.plots import LAYOUT, Board, Figure, panel, safe
+from sfumato.report.wording import named
 
 _MOST_FIGURES = 12  # classes: more of them leave no room for a figure in each cell
 _FEW = 4
 _MOST_NAMES = 30
 _LONGEST = 14
-_SHADES = ((0.0, "#ffffff"), (0.5, "#7fa8cf"), (1.0, "#0b4f8a"))
+_SHADES = [[0.0, "#ffffff"], [0.5, "#7fa8cf"], [1.0, "#0b4f8a"]]
 
 
 def confusions(group: Group) -> Board | None:
     """For each private label: the undefended run, then the most private run of each method."""
-    sheets = []
+    sheets: dict[str, Figure] = {}
     for label in dict.fromkeys(label for run in group.runs for label in run.confusion):
-        kept = [run for run in group.runs if label in run.confusion]
-        before = next((run for run in group.controls if label in run.confusion), None)
-        after = [
-            run
-            for method in dict.fromkeys(run.mechanism for run in kept if run.defended)
-            if (run := most_private([r for r in kept if r.mechanism == method], f"attribute:{label}")) is not None
-        ]
-        panels = [_panel(run, label) for run in ([] if before is None else [before]) + after]
-        if panels:
-            sheets.append(Sheet(label, (), tuple(panels)))
+        shown = [run for run in group.controls if label in run.confusion][:1]
+        for own in by_method(run for run in group.runs if run.defended and label in run.confusion).values():
+            strongest = most_private(own, f"attribute:{label}")
+            shown += [strongest] if strongest is not None else []
+        if shown:
+            sheets[label] = {"key": [], "panels": [_panel(run, label) for run in shown]}
     if not sheets:
         return None
-    several = any(len(group.of(method)) > 1 for method in group.methods)
-    of_each = " Of each method the setting that leaks least is shown." if several else ""
+    several = len(group.runs) > len(group.methods)
+    of_each = " For each method, the setting that leaks least is shown." if several else ""
     return Board(
-        f"What is taken for what{f': {sheets[0].name}' if len(sheets) == 1 else ''}",
-        "Each row is a true class, each column what the best attack took it for, in percent of the row. Where nothing "
-        f"can be told, the rows are alike; a diagonal is a leak.{of_each}",
+        f"What is taken for what{f': {next(iter(sheets))}' if len(sheets) == 1 else ''}",
+        "Each row is a true class, each column what the best attack took it for, in percent of the row. If the attack "
+        f"learns nothing, all rows are alike; a diagonal is a leak.{of_each}",
         "matrices",
         "Private label",
-        tuple(sheets),
+        sheets,
     )
 
 
-def _panel(run: Run, label: str) -> Panel:
+def _panel(run: Run, label: str) -> Figure:
     found = run.confusion[label]
     scores = (s for s in run.attacks if (s.attack, s.target, s.metric) == (found.attack, label, "accuracy"))
     score = next(scores, run.worst.get(f"attribute:{label}"))
-    got = f": {metric_name(score.metric)} {measured(score)}" if score is not None else ""
-    return Panel(run.title, f"{found.attack}{got}", [_heat(found)], _layout(found))
+    got = f": {named(score)}" if score is not None else ""
+    return panel(run.title, f"{found.attack}{got}", [_heat(found)], _layout(found))
 
 
 def _heat(found: Confusion) -> Figure:
@@ -55,22 +51,18 @@ def _heat(found: Confusion) -> Figure:
     for truth, row in zip(found.classes, found.matrix, strict=True):
         total = sum(row)
         shares.append([entry / total if total else None for entry in row])
-        hover.append(
-            [
-                f"{safe(truth)} taken for {safe(guess)}: {entry:,} of {total:,}"
-                for guess, entry in zip(found.classes, row, strict=True)
-            ]
-        )
+        guesses = zip(found.classes, row, strict=True)
+        hover.append([f"{safe(truth)} taken for {safe(guess)}: {entry:,} of {total:,}" for guess, entry in guesses])
     return {
         "type": "heatmap",
         "z": shares,
         "zmin": 0,
         "zmax": 1,
-        "colorscale": [list(shade) for shade in _SHADES],
+        "colorscale": _SHADES,
         "showscale": False,
         "hovertext": hover,
         "hoverinfo": "text",
-        "text": [[_percent(share, found) for share in row] for row in shares],
+        "text": [[_percent(share, len(found.classes)) for share in row] for row in shares],
         "texttemplate": "%{text}",
         "textfont": {"size": 15 if len(found.classes) <= _FEW else 11},
         "xgap": 1,
@@ -78,9 +70,8 @@ def _heat(found: Confusion) -> Figure:
     }
 
 
-def _percent(share: float | None, found: Confusion) -> str:
-    """What stands in a cell: the unit only where there is room, and nothing where it would be 0 among many."""
-    classes = len(found.classes)
+def _percent(share: float | None, classes: int) -> str:
+    """The text in a cell: with the unit only where there is room, and empty where it would be 0 among many."""
     if share is None or classes > _MOST_FIGURES:
         return ""
     if classes <= _FEW:
@@ -89,10 +80,9 @@ def _percent(share: float | None, found: Confusion) -> str:
 
 
 def _layout(found: Confusion) -> Figure:
-    places = list(range(len(found.classes)))
     names = [safe(name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…") for name in found.classes]
     shared = {
-        "tickvals": places,
+        "tickvals": list(range(len(names))),
         "ticktext": names,
         "showticklabels": len(names) <= _MOST_NAMES,
         "showgrid": False,
@@ -101,7 +91,7 @@ def _layout(found: Confusion) -> Figure:
         "constrain": "domain",
         "fixedrange": True,
     }
-    return layout() | {
+    return LAYOUT | {
         "xaxis": shared | {"title": {"text": "guess", "standoff": 6}},
         "yaxis": shared | {"title": {"text": "truth", "standoff": 6}, "autorange": "reversed", "scaleanchor": "x"},
         "margin": {"l": 50, "r": 6, "t": 4, "b": 44},

@@ -1,36 +1,25 @@
-"""Curves over a parameter: private, utility and non-target accuracy, and mutual information, one panel a label."""
+"""Curves over a parameter: private, utility and non-target accuracy, and mutual information, one panel per label."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sfumato.core.score import Score
-from sfumato.core.threats import CLAIM, MEMBERSHIP
+from sfumato.core.threats import CLAIM, LIST, MEMBERSHIP, RECONSTRUCTION
+from sfumato.report import plots
 from sfumato.report.audited_runs import Group, Run
-from sfumato.report.plot_style import (
-    INK,
-    Board,
-    Figure,
-    Panel,
-    Reference,
-    Sheet,
-    Style,
-    axis,
-    error_bars,
-    layout,
-    marker,
-    reference_lines,
-    safe,
-    styles,
-)
-from sfumato.report.series import Series, knobs, series
-from sfumato.report.wording import measured, metric_name, parameter_name
+from sfumato.report.plots import Board, Figure, Mark, Reference, Style, safe
+from sfumato.report.wording import metric_name, named, parameter_name
 
-_LIST = "list-reconstruction"
 _MOST_TICKS = 8
 _LOGARITHMIC_FROM = 4.0  # the largest value over the smallest
+_HIGHER, _LOWER = "higher is better for the owner", "lower is better for the owner"
+
+_Span = tuple[float, float]
+_ScoreOf = Callable[[Run], Score | None]
 
 
 @dataclass(frozen=True)
@@ -39,38 +28,44 @@ class _Subject:
 
     title: str
     wanted: str
-    score: Callable[[Run], Score | None]
+    score: _ScoreOf
     dash: str = "solid"
+
+
+@dataclass(frozen=True)
+class _Series:
+    """Runs of one method by rising values of one parameter, with all else the same."""
+
+    method: str
+    name: str
+    runs: Mapping[float, Run]
 
 
 def tradeoff(group: Group, looks: Mapping[str, Style]) -> Board | None:
     """What the best attack and others read, over each parameter that was varied; None where nothing was."""
-    first, *others = _utility_labels(group)
-    subjects = [
-        _Subject(f"Private label {label}", "lower is better for the owner", _leak(label)) for label in group.private
-    ]
-    listed = _LIST in group.threats
-    if listed:
-        wanted = "higher is better for the owner"
-        subjects.append(_Subject("Reconstruction, a single guess", wanted, _worst("reconstruction")))
-        subjects.append(_Subject("Reconstruction, the best of d guesses", wanted, _worst(_LIST)))
+    subjects = [_Subject(f"Private label {x}", _LOWER, partial(Run.leak, label=x)) for x in group.private]
+    if LIST in group.threats:
+        subjects.append(_Subject("Reconstruction, a single guess", _HIGHER, partial(_worst, key=RECONSTRUCTION)))
+        subjects.append(_Subject("Reconstruction, the best of d guesses", _HIGHER, partial(_worst, key=LIST)))
     if MEMBERSHIP in group.threats:
-        subjects.append(_Subject("Membership", "lower is better for the owner", _worst(MEMBERSHIP)))
+        subjects.append(_Subject("Membership", _LOWER, partial(_worst, key=MEMBERSHIP)))
     if CLAIM in group.threats:
-        subjects.append(_Subject("Shown by canaries", "below the claimed ε, or the claim is wrong", _worst(CLAIM)))
+        wanted = "below the claimed ε, or the claim is wrong"
+        subjects.append(_Subject("Shown by canaries", wanted, partial(_worst, key=CLAIM)))
     if not subjects:
         return None
-    subjects += [_useful(label, first, _reads(label)) for label in (first, *others)]
+    labels = group.runs[0].labels or ("label",)
+    subjects += [_useful(group, label, partial(Run.reads, label=label)) for label in labels]
     sheets = _sheets(group, looks, subjects, "guessing", alike=True)
-    ranges = {tuple(panel.layout["yaxis"]["range"]) for sheet in sheets[:1] for panel in sheet.panels}
-    scale = " The scale is the same in every panel." if len(ranges) == 1 else ""
-    scale = " Panels of one metric have one scale." if listed and not scale else scale
-    non_target = " A non-target label is one that the method was not trained to keep." if others else ""
+    ranges = {tuple(shown["layout"]["yaxis"]["range"]) for sheet in [*sheets.values()][:1] for shown in sheet["panels"]}
+    scale = " Panels of one metric have one scale." if LIST in group.threats else ""
+    scale = " The scale is the same in every panel." if len(ranges) == 1 else scale
+    non_target = " A non-target label is one that the method was not trained to keep." if len(labels) > 1 else ""
     return _board(
         "Trade-off",
         sheets,
-        "What is still read from the release, by the best attack and by others. Bars are 95 % intervals: the order of "
-        f"two methods at one value is settled only where they are apart.{scale}{non_target}",
+        "What the best attack and others can still read from the release. Bars are 95 % intervals: the order of two "
+        f"methods is settled only where their bars do not overlap.{scale}{non_target}",
     )
 
 
@@ -79,172 +74,121 @@ def information(group: Group, looks: Mapping[str, Style]) -> Board | None:
     found = [score for run in group.runs for score in run.information if score.target]
     private = dict.fromkeys(str(s.target) for s in found if s.better_for_owner == "lower")
     others = dict.fromkeys(str(s.target) for s in found if s.target not in private)
-    subjects = [_Subject(f"Private label {t}", "lower is better for the owner", _shares(t)) for t in private]
-    subjects += [_useful(label, _utility_labels(group)[0], _shares(label)) for label in others]
-    sheets = _sheets(group, looks, subjects, "shuffled labels", alike=False)
+    subjects = [_Subject(f"Private label {x}", _LOWER, partial(_shared_nats, label=x)) for x in private]
+    subjects += [_useful(group, label, partial(_shared_nats, label=label)) for label in others]
     return _board(
         "Mutual information",
-        sheets,
-        "How many nats the release and a label share, by an estimate from nearest neighbours. It takes no attacker and "
-        "bounds none. Shuffled labels share nothing: what the estimate says of them is its own error. Bars are 95 % "
-        "intervals; each panel has its own scale.",
+        _sheets(group, looks, subjects, "shuffled labels", alike=False),
+        "How many nats the release and a label share, by an estimate from nearest neighbours. It involves no attacker "
+        "and bounds none. Shuffled labels share nothing: what the estimate says of them is its own error. Bars are "
+        "95 % intervals; each panel has its own scale.",
     )
 
 
-def _utility_labels(group: Group) -> tuple[str, ...]:
-    return group.runs[0].labels or ("label",)
-
-
-def _useful(label: str, first: str, score: Callable[[Run], Score | None]) -> _Subject:
+def _useful(group: Group, label: str, score: _ScoreOf) -> _Subject:
     """The utility label that methods are trained for, or one that they are not."""
-    if label == first:
+    if label == (group.runs[0].main_label or "label"):
         return _Subject(f"Utility label {label}", "higher is better", score)
     return _Subject(f"Non-target label {label}", "higher is better", score, "dash")
 
 
-def _leak(label: str) -> Callable[[Run], Score | None]:
-    return lambda run: run.leak(label)
+def _worst(run: Run, key: str) -> Score | None:
+    return run.worst.get(key)
 
 
-def _reads(label: str) -> Callable[[Run], Score | None]:
-    return lambda run: run.reads(label)
+def _shared_nats(run: Run, label: str) -> Score | None:
+    return next((score for score in run.information if score.target == label), None)
 
 
-def _worst(key: str) -> Callable[[Run], Score | None]:
-    return lambda run: run.worst.get(key)
-
-
-def _shares(label: str) -> Callable[[Run], Score | None]:
-    return lambda run: next((s for s in run.information if s.target == label), None)
-
-
-def _board(title: str, sheets: Sequence[Sheet], about: str) -> Board | None:
+def _board(title: str, sheets: Mapping[str, Figure], about: str) -> Board | None:
     if not sheets:
         return None
-    over = sheets[0].name if len(sheets) == 1 else "a parameter"
-    return Board(f"{title} over {over}", about, "curves", "Parameter", tuple(sheets))
+    over = next(iter(sheets)) if len(sheets) == 1 else "a parameter"
+    return Board(f"{title} over {over}", about, "curves", "Parameter", sheets)
 
 
 def _sheets(
     group: Group, looks: Mapping[str, Style], subjects: Sequence[_Subject], nothing: str, *, alike: bool
-) -> list[Sheet]:
-    """A sheet for each parameter; ``nothing`` names the baseline, ``alike`` gives all panels one scale."""
-    sheets = []
-    for knob in knobs(group):
-        lines = series(group, knob)
-        drawn = looks if len({line.method for line in lines}) == len(lines) else styles([line.name for line in lines])
-        found = [(subject, _Chart(group, lines, subject)) for subject in subjects]
-        found = [(subject, chart) for subject, chart in found if any(len(line) > 1 for line in chart.scores)]
-        if not found:
+) -> dict[str, Figure]:
+    """A sheet for each parameter; ``nothing`` names the baseline, ``alike`` gives panels of one metric one scale."""
+    sheets: dict[str, Figure] = {}
+    for knob in _knobs(group):
+        lines = _series(group, knob)
+        drawn = {line.name: looks[line.method] for line in lines}
+        if len({line.method for line in lines}) < len(lines):
+            drawn = plots.styles([line.name for line in lines])
+        charts = [_Chart(group, lines, subject, nothing) for subject in subjects]
+        charts = [chart for chart in charts if any(len(scores) > 1 for scores in chart.scores.values())]
+        if not charts:
             continue
-        spans = [chart.span() for _, chart in found]
-        whole = {chart.metric: _hull(spans, [c.metric == chart.metric for _, c in found]) for _, chart in found}
-        same = alike and (len(whole) == 1 or _LIST in group.threats)
-        panels = [
-            Panel(
-                subject.title,
-                f"{subject.wanted} ({chart.told(nothing)})",
-                chart.traces(drawn, subject.dash),
-                chart.layout(knob, nothing, whole[chart.metric] if same else span),
-            )
-            for (subject, chart), span in zip(found, spans, strict=True)
-        ]
-        key = [(look.symbol, look.colour, line.name) for line in lines for look in [_look(drawn, line)]]
-        references = dict.fromkeys(line.name for _, chart in found for line in chart.references(nothing))
-        key += [("dashed" if name == nothing else "dotted", INK, name) for name in references]
-        sheets.append(Sheet(parameter_name(knob), tuple(key), tuple(panels)))
+        metrics = {chart.metric for chart in charts}
+        same = alike and (len(metrics) == 1 or LIST in group.threats)
+        panels = [chart.panel(drawn, knob, _hull(charts, chart.metric) if same else chart.span) for chart in charts]
+        references = {line.name: line.entry() for chart in charts for line in chart.references}
+        key = [drawn[line.name].entry(line.name) for line in lines]
+        sheets[parameter_name(knob)] = {"key": [*key, *references.values()], "panels": panels}
     return sheets
-
-
-def _hull(spans: Sequence[tuple[float, float]], counted: Sequence[bool]) -> tuple[float, float]:
-    """What holds all spans that count."""
-    lows, highs = zip(*(span for span, counts in zip(spans, counted, strict=True) if counts), strict=True)
-    return min(lows), max(highs)
-
-
-def _look(looks: Mapping[str, Style], line: Series) -> Style:
-    return looks[line.name] if line.name in looks else looks[line.method]
 
 
 class _Chart:
     """One panel: the score of every run of every series, and the references beside them."""
 
-    def __init__(self, group: Group, lines: Sequence[Series], subject: _Subject) -> None:
-        self.lines = lines
-        self.scores: list[dict[float, tuple[Run, Score]]] = [
-            {
-                value: (run, score)
-                for value, run in zip(line.values, line.runs, strict=True)
-                if (score := subject.score(run)) is not None
+    def __init__(self, group: Group, lines: Sequence[_Series], subject: _Subject, nothing: str) -> None:
+        self.subject = subject
+        self.scores: dict[str, dict[float, tuple[Run, Score]]] = {
+            line.name: {
+                value: (run, score) for value, run in line.runs.items() if (score := subject.score(run)) is not None
             }
             for line in lines
-        ]
-        every = [score for line in self.scores for _, score in line.values()]
+        }
+        every = [score for scores in self.scores.values() for _, score in scores.values()]
         self.metric = every[0].metric if every else ""
-        self.values = sorted({value for line in self.scores for value in line})
-        self.baselines = tuple(score.baseline for score in every if score.baseline is not None)
-        self.raw: dict[str, float] = {}
-        for run in group.controls:
-            score = subject.score(run)
-            if score is not None and score.metric == self.metric and not self.raw:
-                self.raw["raw latent" if run.traits.unprotected == "latent" else "no defence"] = score.value
+        self.values = sorted({value for scores in self.scores.values() for value in scores})
         self.ends = [end for score in every for end in (score.value, *score.ci)]
+        baselines = tuple(score.baseline for score in every if score.baseline is not None)
+        self.references = [
+            *self._undefended(group),
+            *([Reference(nothing, plots.DASHED, baselines)] if baselines else []),
+        ]
 
-    def span(self) -> tuple[float, float]:
+    def _undefended(self, group: Group) -> list[Reference]:
+        """The first run without a defence that has this score."""
+        for run in group.controls:
+            score = self.subject.score(run)
+            if score is not None and score.metric == self.metric:
+                return [Reference("raw latent" if run.raw_latent else "no defence", plots.DOTTED, (score.value,))]
+        return []
+
+    @property
+    def span(self) -> _Span:
         """The range of the y axis: everything that is drawn, and some air."""
-        values = [*self.ends, *self.baselines, *self.raw.values()]
+        values = [*self.ends, *(value for line in self.references for value in line.values)]
         low, high = min(values), max(values)
         air = max(0.06 * (high - low), 0.005)
         return low - air, high + air
 
-    def traces(self, looks: Mapping[str, Style], dash: str) -> list[Figure]:
+    def panel(self, looks: Mapping[str, Style], knob: str, span: _Span) -> Figure:
         traces = []
-        for line, scores in zip(self.lines, self.scores, strict=True):
+        for name, scores in self.scores.items():
             if scores:
-                look = _look(looks, line)
-                found = [score for _, score in scores.values()]
-                traces.append(
-                    {
-                        "type": "scatter",
-                        "mode": "lines+markers",
-                        "name": safe(line.name),
-                        "x": list(scores),
-                        "y": [score.value for score in found],
-                        "error_y": error_bars([(score.value, score.ci) for score in found], look),
-                        "text": [_hover(run, score) for run, score in scores.values()],
-                        "hoverinfo": "text",
-                        "line": {"color": look.colour, "width": 2, "dash": dash},
-                        "marker": marker(look, 9),
-                    }
-                )
-        return traces
+                marks = []
+                for x, (run, score) in scores.items():
+                    told = f"<b>{safe(run.title)}</b><br>{safe(named(score))}<br>{safe(score.attack)}"
+                    marks.append(Mark(x, score.value, score.ci, told))
+                line = looks[name].line | {"dash": self.subject.dash}
+                traces.append(plots.scatter(name, marks, looks[name]) | {"mode": "lines+markers", "line": line})
+        told = ", ".join(f"{line.name} {line.span(self.metric)}" for line in self.references)
+        return plots.panel(self.subject.title, f"{self.subject.wanted} ({told})", traces, self._layout(knob, span))
 
-    def references(self, nothing: str) -> list[Reference]:
-        lines = [Reference(name, "2px,3px", (value,)) for name, value in self.raw.items()]
-        return [*lines, *([Reference(nothing, "6px,4px", self.baselines)] if self.baselines else [])]
-
-    def told(self, nothing: str) -> str:
-        """The references in words: "raw latent 85.0 %, guessing 50.0 %"."""
-        return ", ".join(f"{line.name} {line.span(self.metric)}" for line in self.references(nothing))
-
-    def layout(self, knob: str, nothing: str, span: tuple[float, float]) -> Figure:
-        across = self._across(knob)
-        ends = [10**end if across["type"] == "log" else end for end in across["range"]]
-        shapes, _ = reference_lines(self.references(nothing), self.metric, ends)
-        percent = self.metric in ("accuracy", "balanced-accuracy")
-        return layout() | {
-            "xaxis": axis() | across,
-            "yaxis": axis()
-            | {
-                "title": {"text": safe(metric_name(self.metric)), "standoff": 6},
-                "range": list(span),
-                "tickformat": ".0%" if percent else None,
-            },
-            "shapes": shapes,
-            "hovermode": "closest",
-            "showlegend": False,
-            "margin": {"l": 56, "r": 10, "t": 6, "b": 46},
+    def _layout(self, knob: str, span: _Span) -> Figure:
+        x = self._across(knob)
+        ends = [10**end if x["type"] == "log" else end for end in x["range"]]
+        y = {
+            "title": {"text": safe(metric_name(self.metric)), "standoff": 6},
+            "range": list(span),
+            "tickformat": ".0%" if self.metric in ("accuracy", "balanced-accuracy") else None,
         }
+        return plots.panel_layout(x, y, [line.shape(ends) for line in self.references])
 
     def _across(self, knob: str) -> Figure:
         """The x axis: the values that were tried, far apart ones on a logarithmic scale."""
@@ -262,5 +206,41 @@ class _Chart:
         }
 
 
-def _hover(run: Run, score: Score) -> str:
-    return f"<b>{safe(run.title)}</b><br>{safe(metric_name(score.metric))} {measured(score)}<br>{safe(score.attack)}"
+def _hull(charts: Sequence[_Chart], metric: str) -> _Span:
+    """The range that holds everything drawn in this metric."""
+    lows, highs = zip(*(chart.span for chart in charts if chart.metric == metric), strict=True)
+    return min(lows), max(highs)
+
+
+def _knobs(group: Group) -> list[str]:
+    """The parameters of which a defended method has at least two settings, with all else the same."""
+    names = dict.fromkeys(name for run in group.runs if run.defended for name in run.params)
+    return [name for name in names if any(len(line.runs) > 1 for line in _series(group, name))]
+
+
+def _series(group: Group, knob: str) -> list[_Series]:
+    """Defended runs with a number for ``knob``, one series for each setting of all else.
+
+    Of two runs with the same number the first counts; a single run is a series of its own.
+    """
+    alike: dict[str, dict[float, Run]] = {}
+    for run in group.runs:
+        value = run.params.get(knob)
+        if run.defended and isinstance(value, (int, float)) and not isinstance(value, bool):
+            rest = {**run.config["params"], knob: None}
+            key = repr((run.mechanism, sorted(rest.items()), run.private, run.seed))
+            alike.setdefault(key, {}).setdefault(float(value), run)
+    found = [dict(sorted(runs.items())) for runs in alike.values()]
+    firsts = [next(iter(runs.values())) for runs in found]
+    methods = [first.mechanism for first in firsts]
+    lines = []
+    for first, runs in zip(firsts, found, strict=True):
+        others = f", {_others(first, knob)}" if methods.count(first.mechanism) > 1 else ""
+        lines.append(_Series(first.mechanism, f"{first.mechanism}{others}", runs))
+    return lines
+
+
+def _others(run: Run, knob: str) -> str:
+    """The parts of a run's setting that are not about ``knob``."""
+    parts = [part for part in run.setting.split(", ") if not part.startswith(f"{parameter_name(knob)} = ")]
+    return ", ".join(parts) or run.name

@@ -1,4 +1,4 @@
-"""What is promised, and on what authority: one sentence for the verdict, and a box for each promise."""
+"""What is guaranteed, and on what authority: one sentence for the verdict, one line for the card, and a box each."""
 
 from __future__ import annotations
 
@@ -6,12 +6,54 @@ import json
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from sfumato.report.audited_runs import Group, Run
-from sfumato.report.wording import KINDS, epsilon_line, listed, one_in
+from sfumato.core.guarantee import Guarantee
+from sfumato.report.audited_runs import Run
+from sfumato.report.wording import listed
+
+KINDS = {
+    "dp": "Differential privacy (proven)",
+    "anonymity": "Anonymity, under conditions",
+    "empirical": "Empirical",
+    "as-published": "As published: NOT PROVEN",
+}
+_HELD_FOR = {
+    "dp": "differential privacy is proven for",
+    "anonymity": "anonymity holds under conditions for",
+    "empirical": "there is measurement only for",
+    "as-published": "an ε is published but NOT PROVEN for",
+}
+
+
+def epsilon_line(guarantee: Guarantee) -> str:
+    """What may be said about ε: never more than the guarantee does."""
+    if guarantee.kind == "dp":
+        figures = f"ε = {guarantee.epsilon:g}, δ = {guarantee.delta:g}"
+        return f"{figures}, for data sets that are neighbours by: {guarantee.relation}."
+    if guarantee.kind == "as-published":
+        return f"The paper states ε = {guarantee.epsilon:g}, δ = {guarantee.delta:g}. This is NOT PROVEN."
+    if guarantee.kind == "anonymity":
+        among = one_in(guarantee)
+        return (
+            f"{among[0].upper()}{among[1:]}: which of the records in a "
+            f"message is meant is guessed right with probability {guarantee.anonymity:.3g} if every condition holds; "
+            "if one does not, nothing is promised. No ε can be stated."
+        )
+    return "No ε can be stated: what is known is what the attacks measured."
+
+
+def kind_line(guarantee: Guarantee) -> str:
+    """The kind of a guarantee; an anonymity says among how many."""
+    among = f": {one_in(guarantee)}" if guarantee.kind == "anonymity" else ""
+    return f"{KINDS[guarantee.kind]}{among}"
+
+
+def one_in(guarantee: Guarantee) -> str:
+    """ "one in 2", for a probability of 1/2."""
+    return f"one in {1 / guarantee.anonymity:.3g}" if guarantee.anonymity else "not one"
 
 
 def guarantee_sentence(runs: Iterable[Run]) -> str:
-    """What is promised for which method."""
+    """What is guaranteed for which method."""
     kinds: dict[str, dict[str, list[float]]] = {}
     for run in runs:
         figures = kinds.setdefault(run.guarantee.kind, {}).setdefault(run.mechanism, [])
@@ -19,45 +61,36 @@ def guarantee_sentence(runs: Iterable[Run]) -> str:
         figures += [figure] if figure is not None else []
     if set(kinds) == {"empirical"}:
         return "No formal guarantee is given: these figures are measurements, and no ε can be stated."
-    words = {
-        "dp": "differential privacy is proven for",
-        "anonymity": "anonymity holds under conditions for",
-        "empirical": "there is measurement only for",
-        "as-published": "an ε is published but NOT PROVEN for",
-    }
     every = [name for names in kinds.values() for name in names]
     parts = []
     for kind, names in kinds.items():
         told = [(f"some settings of {name}" if every.count(name) > 1 else name, each) for name, each in names.items()]
-        parts.append(f"{words[kind]} {listed([_with_figures(kind, *item) for item in told])}")
+        parts.append(f"{_HELD_FOR[kind]} {listed([_with_figures(kind, *item) for item in told])}")
     return f"Guarantees: {'; '.join(parts)}."
 
 
 def _with_figures(kind: str, name: str, figures: Sequence[float]) -> str:
-    """A method with its ε or among how many it hides, or the range: a proof says little where ε is large."""
+    """A method with its ε, or with the number of records that it hides among; a range where settings differ."""
     if not figures:
         return name
-    if kind == "anonymity":
-        few, many = (f"{1 / end:.3g}" for end in (max(figures), min(figures)))
-        return f"{name} (one in {few})" if few == many else f"{name} (one in {few} to {many})"
-    low, high = (f"{end:.3g}" for end in (min(figures), max(figures)))
-    return f"{name} (ε = {low})" if low == high else f"{name} (ε = {low} to {high})"
+    stated, values = ("one in", [1 / figure for figure in figures]) if kind == "anonymity" else ("ε =", figures)
+    low, high = (f"{end:.3g}" for end in (min(values), max(values)))
+    return f"{name} ({stated} {low})" if low == high else f"{name} ({stated} {low} to {high})"
 
 
-def guarantee_boxes(groups: Sequence[Group]) -> str:
-    """A box for each promise, with the conditions under which it holds."""
+def guarantee_boxes(runs: Iterable[Run]) -> str:
+    """A box for each guarantee, with the conditions under which it holds."""
     boxes: dict[str, tuple[Run, list[str]]] = {}
-    for group in groups:
-        for run in group.runs:
-            key = json.dumps([run.mechanism, run.guarantee.to_json()], sort_keys=True, default=str)
-            boxes.setdefault(key, (run, []))[1].append(run.setting)
+    for run in runs:
+        key = json.dumps([run.mechanism, run.guarantee.to_json()], sort_keys=True, default=str)
+        boxes.setdefault(key, (run, []))[1].append(run.setting)
     return "".join(_box(run, settings) for run, settings in boxes.values())
 
 
 def _box(run: Run, settings: Sequence[str]) -> str:
     guarantee = run.guarantee
-    named = [setting for setting in dict.fromkeys(settings) if setting]
-    where = f'<p class="setting">{escape(listed(named))}</p>' if named else ""
+    different = [setting for setting in dict.fromkeys(settings) if setting]
+    where = f'<p class="setting">{escape(listed(different))}</p>' if different else ""
     conditions = "".join(f"<li>{escape(condition)}</li>" for condition in guarantee.conditions)
     under = f"<p>Conditions:</p><ul>{conditions}</ul>" if conditions else ""
     badge = f' <span class="badge">{one_in(guarantee)}</span>' if guarantee.kind == "anonymity" else ""

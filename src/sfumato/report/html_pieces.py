@@ -1,8 +1,11 @@
-"""Small pieces of HTML. What comes in is plain text and leaves escaped, but for bodies, which are HTML."""
+"""Small pieces of HTML. Plain text comes in and leaves escaped; bodies, rows and cells are HTML already."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from html import escape
+
+from sfumato.report.wording import unbroken
 
 
 def section(title: str, about: str, body: str) -> str:
@@ -25,6 +28,42 @@ def select(name: str, identity: str, options: list[str], chosen: int = 0) -> str
     return f'<label class="choice">{escape(name)} <select id="{identity}">{items}</select></label>'
 
 
+def table(kind: str, heads: Sequence[str], rows: Iterable[str], numbers: int = 0) -> str:
+    """A table with these heads; the last ``numbers`` columns hold figures."""
+    words = len(heads) - numbers
+    names = [f'<th scope="col">{escape(head)}</th>' for head in heads[:words]]
+    names += [f'<th scope="col" class="num">{escape(head)}</th>' for head in heads[words:]]
+    return f'<table class="{kind}"><thead><tr>{"".join(names)}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+
+
+def table_row(name: str, setting: str, cells: Iterable[str]) -> str:
+    """A row headed by a run's name and, below it, its setting."""
+    return f'<tr><th scope="row">{escape(name)}{note("setting", setting)}</th>{"".join(cells)}</tr>'
+
+
+def cell(head: str, body: str) -> str:
+    """A cell that repeats its head where the screen is too narrow for a table."""
+    return f'<td data-label="{escape(head, quote=True)}">{body}</td>'
+
+
+def note(kind: str, text: str) -> str:
+    """Small text of a kind; nothing where it is empty."""
+    return f'<span class="{kind}">{escape(text)}</span>' if text else ""
+
+
+def wall(kind: str, rows: Iterable[str]) -> str:
+    return f'<div class="wall {escape(kind)}">{"".join(rows)}</div>'
+
+
+def wall_row(name: str, facts: str, pictures: Iterable[str], alt: str) -> str:
+    """A name with some facts, and pictures beside it."""
+    images = "".join(f'<img src="{uri}" alt="{escape(alt)} {i}">' for i, uri in enumerate(pictures, 1))
+    return (
+        f'<div class="wall-row"><div class="wall-name"><b>{escape(name)}</b>{note("facts", unbroken(facts))}</div>'
+        f'<div class="wall-pictures">{images}</div></div>'
+    )
+
+
 def emphasised(item: str) -> str:
     """Prose with what stands before its first colon in bold."""
     head, colon, rest = item.partition(": ")
@@ -33,4 +72,4 @@ def emphasised(item: str) -> str:
 
 def prose(text: str) -> str:
     """Escaped text in which a number stays with its unit and a setting with its value."""
-    return escape(text).replace(" %", "\u00a0%").replace(" = ", "\u00a0=\u00a0")
+    return escape(unbroken(text))

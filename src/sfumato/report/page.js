@@ -2,46 +2,46 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const byId = (id) => document.getElementById(id);
-  const make = (name, text, kind) => {
+  const make = (name, kind, ...children) => {
     const node = document.createElement(name);
-    if (text !== undefined) node.textContent = text;
     if (kind) node.className = kind;
+    node.append(...children);
     return node;
   };
   const narrow = (node) => node.clientWidth < 560;
   const config = { displaylogo: false, responsive: true, scrollZoom: false, displayModeBar: false };
 
+  function onChoice(id, draw) {
+    // There is no list where there is nothing to choose.
+    byId(id)?.addEventListener("change", (event) => draw(Number(event.target.value)));
+  }
+
+  function picture(row, i) {
+    const uri = data.pictures[row.key][i];
+    if (!uri) return make("span");
+    const image = make("img");
+    image.src = uri;
+    image.alt = `record ${i + 1}, ${row.label}${row.attack ? " by " + row.attack : ""}`;
+    return image;
+  }
+
   function showRun(number, panel, chips) {
     const run = data.runs[number];
-    const nodes = [make("h3", run.title)];
-    const facts = make("dl");
-    for (const [name, value] of run.facts) {
-      const line = make("div");
-      line.append(make("dt", name), make("dd", value));
-      facts.append(line);
-    }
-    nodes.push(facts);
+    const facts = run.facts.map(([name, value]) => make("div", "", make("dt", "", name), make("dd", "", value)));
+    const nodes = [make("h3", "", run.title), make("dl", "", ...facts)];
     const kept = run.rows.length ? data.pictures[run.rows[0].key].length : 0;
     const records = Math.min(kept, run.most ?? kept);
     const square = run.kind === "image" || run.kind === "audio";
     const across = square ? 4 : 2;
     for (let from = 0; from < records; from += across) {
-      const strip = make("div", undefined, square ? "strip" : "strip smooth");
+      const strip = make("div", square ? "strip" : "strip smooth");
       for (const row of run.rows) {
-        strip.append(make("span", row.label));
-        for (let i = from; i < from + across; i += 1) {
-          const uri = data.pictures[row.key][i];
-          const picture = uri ? make("img") : make("span");
-          if (uri) {
-            picture.src = uri;
-            picture.alt = `record ${i + 1}, ${row.label}${row.attack ? " by " + row.attack : ""}`;
-          }
-          strip.append(picture);
-        }
+        strip.append(make("span", "", row.label));
+        for (let i = from; i < from + across; i += 1) strip.append(picture(row, i));
       }
       nodes.push(strip);
     }
-    if (run.absent) nodes.push(make("p", run.absent, "absent"));
+    if (run.absent) nodes.push(make("p", "absent", run.absent));
     panel.replaceChildren(...nodes);
     for (const chip of chips.querySelectorAll("button")) {
       chip.setAttribute("aria-pressed", String(Number(chip.dataset.run) === number));
@@ -60,78 +60,58 @@
     return layout;
   }
 
-  function ring(node, figure, number) {
-    // A ring around the mark whose pictures the panel shows.
-    for (const trace of figure.data) {
-      const at = (trace.customdata || []).indexOf(number);
-      if (at >= 0) {
-        return {
-          type: "scatter", mode: "markers", x: [trace.x[at]], y: [trace.y[at]], hoverinfo: "skip", showlegend: false,
-          marker: { symbol: "circle-open", size: 23, color: "#1c2430", line: { width: 1.6 } },
-        };
-      }
-    }
-    return { type: "scatter", mode: "markers", x: [], y: [], showlegend: false, hoverinfo: "skip" };
+  function ring(figure, number) {
+    // A ring around the mark whose pictures the panel shows; empty where the chart lacks that run.
+    const marker = { symbol: "circle-open", size: 23, color: "#1c2430", line: { width: 1.6 } };
+    const trace = figure.data.find(({ customdata }) => customdata?.includes(number));
+    const at = trace?.customdata.indexOf(number);
+    const place = trace ? { x: [trace.x[at]], y: [trace.y[at]] } : { x: [], y: [] };
+    return { type: "scatter", mode: "markers", hoverinfo: "skip", showlegend: false, marker, ...place };
   }
 
   data.fronts.forEach((front, index) => {
     const node = byId(`front-${index}`);
     const panel = byId(`front-${index}-panel`);
     const chips = byId(`front-${index}-chips`);
-    const choice = byId(`front-${index}-choice`);
     let current = front.start;
-    let shown = 0;
+    let { figure } = front.figures[0];
     const draw = () => {
-      const figure = front.figures[shown].figure;
-      const traces = [...structuredClone(figure.data), ring(node, figure, current)];
+      const traces = [...structuredClone(figure.data), ring(figure, current)];
       return Plotly.react(node, traces, fitted(figure, node), config);
     };
     const choose = (number) => {
-      if (typeof number !== "number" || number === current) return;
+      if (!Number.isInteger(number) || number === current) return;
       current = number;
       showRun(number, panel, chips);
-      const mark = ring(node, front.figures[shown].figure, number);
-      const last = node.data.length - 1;
-      Plotly.restyle(node, { x: [mark.x], y: [mark.y], marker: [mark.marker] }, [last]);
+      const { x, y } = ring(figure, number);
+      Plotly.restyle(node, { x: [x], y: [y] }, [node.data.length - 1]);
     };
     showRun(current, panel, chips);
     draw().then(() => {
-      const from = (event) => choose(event.points[0].customdata);
-      node.on("plotly_hover", from);
-      node.on("plotly_click", from);
+      const pointed = ({ points }) => choose(points[0].customdata);
+      for (const event of ["plotly_hover", "plotly_click"]) node.on(event, pointed);
     });
-    chips.addEventListener("click", (event) => choose(Number(event.target.dataset.run ?? NaN)));
-    chips.addEventListener("focusin", (event) => choose(Number(event.target.dataset.run ?? NaN)));
-    if (choice) {
-      choice.addEventListener("change", () => {
-        shown = Number(choice.value);
-        draw();
-      });
+    for (const event of ["click", "focusin"]) {
+      chips.addEventListener(event, ({ target }) => choose(Number(target.dataset.run ?? NaN)));
     }
-  });
-
-  function solid() {
-    try {
-      return Boolean(document.createElement("canvas").getContext("webgl"));
-    } catch {
-      return false;
-    }
-  }
-  const flat = (trace) => ({
-    ...trace, type: "scatter", z: undefined, marker: { ...trace.marker, size: 7 },
+    onChoice(`front-${index}-choice`, (number) => {
+      ({ figure } = front.figures[number]);
+      draw();
+    });
   });
 
   data.spaces.forEach((space, index) => {
     const node = byId(`space-${index}`);
-    const choice = byId(`space-${index}-choice`);
-    const deep = solid();
+    const solid = make("canvas").getContext("webgl") !== null;
     const draw = (number) => {
       const layout = structuredClone(data.spaceLayout);
       layout.legend.title = { text: space.figures[number].label.replace(/[<>&]/g, "") };
       let traces = structuredClone(space.figures[number].data);
-      if (!deep) {
-        // Without WebGL: the first two components.
-        traces = traces.map(flat);
+      if (!solid) {
+        // The first two components in a plane.
+        traces = traces.map((trace) => ({
+          ...trace, type: "scatter", z: undefined, marker: { ...trace.marker, size: 7 },
+        }));
         layout.margin = { l: 50, r: 10, t: 10, b: 40 };
       }
       if (narrow(node)) {
@@ -139,44 +119,39 @@
         layout.scene.camera.eye = { x: 1.6, y: 1.6, z: 1.1 };
         for (const axis of ["xaxis", "yaxis", "zaxis"]) layout.scene[axis].title = { text: "" };
       }
-      return Plotly.react(node, traces, layout, config);
+      Plotly.react(node, traces, layout, config);
     };
     draw(space.start);
-    if (choice) choice.addEventListener("change", () => draw(Number(choice.value)));
+    onChoice(`space-${index}-choice`, draw);
   });
+
+  function keyEntry({ glyph, colour, name }) {
+    const mark = make("i", "", glyph);
+    mark.style.color = colour;
+    return make("span", "", mark, ` ${name}`);
+  }
+
+  function chart({ title, note }) {
+    const node = make("div", "plot");
+    node.setAttribute("role", "img");
+    node.setAttribute("aria-label", `${title}. ${note}`);
+    return make("figure", "", make("figcaption", "", make("b", "", title), make("span", "", note)), node);
+  }
 
   data.boards.forEach((sheets, index) => {
     const board = byId(`board-${index}`);
-    const choice = byId(`board-${index}-choice`);
-    const draw = (sheet) => {
+    const draw = (number) => {
+      const { key, panels } = sheets[number];
       for (const node of board.querySelectorAll(".plot")) Plotly.purge(node);
-      const key = make("p", undefined, "key");
-      for (const { glyph, colour, name } of sheet.key) {
-        const entry = make("span");
-        const mark = make("i", glyph);
-        mark.style.color = colour;
-        entry.append(mark, ` ${name}`);
-        key.append(entry);
-      }
-      const panels = sheet.panels.map(({ title, note }) => {
-        const panel = make("figure");
-        const caption = make("figcaption");
-        caption.append(make("b", title), make("span", note));
-        const node = make("div", undefined, "plot");
-        node.setAttribute("role", "img");
-        node.setAttribute("aria-label", `${title}. ${note}`);
-        panel.append(caption, node);
-        return panel;
-      });
-      const grid = make("div", undefined, "grid");
-      grid.append(...panels);
-      board.replaceChildren(...(sheet.key.length ? [key] : []), grid);
-      sheet.panels.forEach(({ data: traces, layout }, i) => {
-        Plotly.newPlot(panels[i].lastChild, structuredClone(traces), structuredClone(layout), config);
+      const charts = panels.map(chart);
+      const legend = key.length ? [make("p", "key", ...key.map(keyEntry))] : [];
+      board.replaceChildren(...legend, make("div", "grid", ...charts));
+      panels.forEach(({ data: traces, layout }, i) => {
+        Plotly.newPlot(charts[i].lastChild, structuredClone(traces), structuredClone(layout), config);
       });
     };
-    draw(sheets[0]);
-    if (choice) choice.addEventListener("change", () => draw(sheets[Number(choice.value)]));
+    draw(0);
+    onChoice(`board-${index}-choice`, draw);
   });
 
   const scores = byId("scores");
@@ -185,9 +160,8 @@
   every.addEventListener("change", fold);
   fold();
 
-  const said = byId("copied");
   const oldCopy = () => {
-    const area = make("textarea", data.csv);
+    const area = make("textarea", "", data.csv);
     document.body.append(area);
     area.select();
     const done = document.execCommand("copy");
@@ -195,6 +169,7 @@
     if (!done) throw new Error("refused");
   };
   byId("copy-csv").addEventListener("click", async () => {
+    const said = byId("copied");
     try {
       await (navigator.clipboard ? navigator.clipboard.writeText(data.csv).catch(oldCopy) : oldCopy());
       said.textContent = "Copied.";

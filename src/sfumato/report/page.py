@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import shlex
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
@@ -17,23 +16,17 @@ from sfumato.core.threats import CLAIM, RECONSTRUCTION, threat, title
 from sfumato.report.audited_runs import Group, Run, in_order
 from sfumato.report.confusion import confusions
 from sfumato.report.curves import information, tradeoff
-from sfumato.report.feature_planes import planes
+from sfumato.report.feature_views import planes, space, space_layout
+from sfumato.report.front import front
 from sfumato.report.guarantees import guarantee_boxes
-from sfumato.report.html_pieces import emphasised, part, prose, section, select
-from sfumato.report.key_charts import key_errors, key_worth
-from sfumato.report.picture_rows import Album, before_and_after, wall
-from sfumato.report.plot_style import Board, Style, styles
-from sfumato.report.rotated_messages import key_table, messages, rebuilt
+from sfumato.report.html_pieces import emphasised, note, part, prose, section, select
+from sfumato.report.picture_rows import Album, before_and_after, wall_of_reconstructions
+from sfumato.report.plots import Board, Style, styles
+from sfumato.report.rotated_messages import key_errors, key_table, key_worth, messages, rebuilt
 from sfumato.report.score_tables import glance, score_table, scores_csv
 from sfumato.report.synthetic_section import synthetic_section
-from sfumato.report.tradeoff import front, space, space_layout
-from sfumato.report.verdict import Verdict, verdict
-from sfumato.report.wording import (
-    count,
-    listed,
-    measured,
-    metric_name,
-)
+from sfumato.report.verdict import verdict
+from sfumato.report.wording import count, listed, measured, metric_name, named
 
 Json = dict[str, Any]
 
@@ -44,26 +37,25 @@ def render_page(groups: Sequence[Group], *, title: str | None = None) -> str:
     """The whole page as text. It loads nothing from anywhere: its own policy forbids it."""
     from plotly.offline import get_plotlyjs
 
-    names = title or _title(groups)
-    builder = _Builder(groups)
+    runs = [run for group in groups for run in group.runs]
+    builder = _Builder(groups, runs)
     sections = "".join(builder.group(i, group) for i, group in enumerate(groups))
     script, plotly = _resource("page.js"), get_plotlyjs()
-    data = _json(builder.payload())
     return Template(_resource("page.html")).substitute(
         policy=_policy([plotly, script]),
-        title=escape(names),
-        subtitle=escape(_subtitle(groups)),
+        title=escape(title or _title(groups)),
+        subtitle=escape(_subtitle(runs)),
         css=_resource("page.css"),
-        verdicts="".join(_verdict(group, alone=len(groups) == 1) for group in groups),
+        verdicts="".join(builder.titled(group, _verdict(group)) for group in groups),
         groups=sections,
-        explanations=_explanations(groups),
-        scores="".join(_titled(group, score_table(group), alone=len(groups) == 1) for group in groups),
-        guarantees=guarantee_boxes(groups),
-        runs=_runs(groups),
-        versions=_versions(groups),
-        records=f"{count(builder.album.records, 'real record')} {_whose(groups)}",
+        explanations=_explanations(runs),
+        scores="".join(builder.titled(group, score_table(group)) for group in groups),
+        guarantees=guarantee_boxes(runs),
+        runs="".join(_again(run) for run in runs),
+        versions=_versions(runs),
+        records=f"{count(builder.album.records, 'real record')} {_whose(runs)}",
         version=escape(sfumato.__version__),
-        data=data,
+        data=_json(builder.payload()),
         plotly=plotly,
         script=script,
     )
@@ -72,8 +64,7 @@ def render_page(groups: Sequence[Group], *, title: str | None = None) -> str:
 class _Builder:
     """Numbers the runs, keeps every picture once, and builds the sections that the script brings to life."""
 
-    def __init__(self, groups: Sequence[Group]) -> None:
-        runs = [run for group in groups for run in group.runs]
+    def __init__(self, groups: Sequence[Group], runs: Sequence[Run]) -> None:
         self.groups = groups
         self.album = Album(runs)
         self.fronts: list[Json] = []
@@ -94,6 +85,10 @@ class _Builder:
             "csv": scores_csv(self.groups),
         }
 
+    def titled(self, group: Group, body: str) -> str:
+        """The body under the name of its data set, where the page has several."""
+        return body if len(self.groups) == 1 else f'<h3 class="data">{escape(group.data)}</h3>{body}'
+
     def group(self, index: int, group: Group) -> str:
         """The sections about one data set."""
         looks = styles(group.methods, list(dict.fromkeys(run.mechanism for run in group.controls)))
@@ -107,7 +102,7 @@ class _Builder:
             before_and_after(group, self.album),
             self._board(confusions(group)),
             self._board(information(group, looks)),
-            wall(group, self.album),
+            wall_of_reconstructions(group, self.album),
             self._rotated(group),
             synthetic_section(group, self.album),
             self._board(plane) if plane else self._space(group),
@@ -117,14 +112,14 @@ class _Builder:
     def _glance(self, group: Group) -> str:
         several = len(group.runs) > len(group.methods)
         both = any(len(group.shown(method)) > 1 for method in group.methods)
-        also = " and what leaks least" if both else ""
-        chosen = f" Of each method the run with the best accuracy{also} is shown." if several else ""
+        also = " and the one that leaks least" if both else ""
+        chosen = f" For each method, the run with the best accuracy{also} is shown." if several else ""
         return section(
             "At a glance",
-            "Each mark lies between what the same attack gets with no defence (left end) and what a guesser gets who "
-            "sees nothing (right end); for utility, between the majority guess and raw data. The bar is the 95 % "
-            "interval. Further right is better for the owner; errors are on a logarithmic scale. Leakage says how far "
-            "the best attack has gone from that guesser (0 %) to the best attack where nothing is defended (100 %)."
+            "Each mark lies between what the same attack gets with no defence (left end) and what a guesser who sees "
+            "nothing gets (right end); for utility, between the majority guess and raw data. The bar is the 95 % "
+            "interval. Further right is better for the owner; errors are on a logarithmic scale. Leakage places the "
+            "best attack between that guesser (0 %) and the best attack on an undefended release (100 %)."
             f"{chosen}",
             glance(group),
         )
@@ -137,30 +132,27 @@ class _Builder:
         ]
         if not figures:
             return section("Trade-off", "No run has both a utility score and an attack score: no front is drawn.", "")
+        number = len(self.fronts)
         self.fronts.append({"figures": figures, "start": self._start(group)})
-        number = len(self.fronts) - 1
         choice = select("Threat", f"front-{number}-choice", [figure["name"] for figure in figures])
         chips = "".join(self._chips(group, method) for method in group.methods)
         bare, seen = self._pictured(group)
-        hidden = "" if len(group.runs) > 1 else " hidden"
-        rotated = any(run.rotated for run in group.runs)
+        alone = len(group.runs) == 1
         body = (
             f'{choice}<div class="duo"><div class="chart"><div id="front-{number}" class="plot front" role="img" '
-            f'aria-label="Utility against the best attack, one mark a run; the table below holds the same figures">'
-            f'</div><div class="chips" id="front-{number}-chips"{hidden}>'
+            f'aria-label="Utility against the best attack, one mark per run; the table below holds the same figures">'
+            f'</div><div class="chips" id="front-{number}-chips"{" hidden" if alone else ""}>'
             f'<p class="hint">Show a run:</p>{chips}</div></div>'
             f'<aside class="panel{bare}" id="front-{number}-panel" aria-live="polite"></aside></div>'
         )
+        rotated = any(run.rotated for run in group.runs)
+        good_for = "the release is good for" if rotated else "others can do with the release"
+        how = "Beside the chart:" if alone else "Point at a mark, or choose a run under the chart, to see"
         return section(
             "Trade-off",
-            f"Each mark is one run: what {'the release is good for' if rotated else 'others can do with the release'}, "
-            "against what the best attack of the suite "
-            "gets. Bars are 95 % intervals. A method’s line joins its runs that none of its own beats on both axes. "
-            + (
-                f"Point at a mark, or choose a run under the chart, to see {seen}."
-                if len(group.runs) > 1
-                else f"Beside the chart: {seen}."
-            ),
+            f"Each mark is one run: what {good_for}, against what the best attack of the suite gets. Bars are 95 % "
+            "intervals. A method’s line joins the runs that none of its other runs beats on both axes. "
+            f"{how} {seen}.",
             body,
         )
 
@@ -185,7 +177,7 @@ class _Builder:
             f'<button type="button" data-run="{self.ids[run.name]}">{escape(run.setting or method)}</button>'
             for run in group.of(method)
         )
-        return f'<div class="chip-row"><span class="method">{escape(method)}</span><div>{buttons}</div></div>'
+        return f'<div class="chip-row">{note("method", method)}<div>{buttons}</div></div>'
 
     def _rotated(self, group: Group) -> str:
         """Messages under secret keys: what the cloud sees, what attackers make of it, and what a key is worth."""
@@ -209,9 +201,9 @@ class _Builder:
 
     def _charts(self, board: Board) -> str:
         """Small charts side by side, which the script draws."""
-        self.boards.append(board.to_json())
-        number = len(self.boards) - 1
-        choice = select(board.choice, f"board-{number}-choice", [sheet.name for sheet in board.sheets])
+        number = len(self.boards)
+        self.boards.append(list(board.sheets.values()))
+        choice = select(board.choice, f"board-{number}-choice", list(board.sheets))
         return f'{choice}<div class="board {board.kind}" id="board-{number}"></div>'
 
     def _space(self, group: Group) -> str:
@@ -220,28 +212,24 @@ class _Builder:
             return ""
         start = self._start(group)
         first = next((i for i, (run, _) in enumerate(figures) if self.ids[run.name] == start), 0)
+        number = len(self.spaces)
         self.spaces.append({"figures": [figure for _, figure in figures], "start": first})
-        number = len(self.spaces) - 1
         choice = select("Run", f"space-{number}-choice", [run.title for run, _ in figures], first)
-        label = escape(str(figures[0][1]["label"]))
+        label = str(figures[0][1]["label"])
         return section(
             "Released features",
             f"Up to 600 released records in their first three principal components, marked by {label}. "
             "Drag to turn. Groups that stand apart can be told apart by others; what this view does not separate may "
             "still be separable.",
             f'{choice}<div id="space-{number}" class="plot space" role="img" '
-            f'aria-label="Three-dimensional scatter of released features, marked by {label}"></div>',
+            f'aria-label="Three-dimensional scatter of released features, marked by {escape(label)}"></div>',
         )
 
     def _run(self, run: Run) -> Json:
         """The side panel of one run: heading, facts, and rows of pictures."""
-        facts = []
-        if run.use is not None:
-            facts.append([metric_name(run.use.metric).capitalize(), measured(run.use)])
+        facts = [[metric_name(run.use.metric).capitalize(), measured(run.use)]] if run.use is not None else []
         for key in in_order(run.worst):
-            score = run.worst[key]
-            metric = metric_name(score.metric, score.threat)
-            facts.append([title(key), f"{metric} {measured(score)}, {score.attack}"])
+            facts.append([title(key), f"{named(run.worst[key])}, {run.worst[key].attack}"])
         missing = run.picture_attack is None and RECONSTRUCTION in run.worst
         few = {"most": _FEW} if run.gallery is not None and run.gallery.lists else {}
         return few | {
@@ -253,75 +241,55 @@ class _Builder:
         }
 
 
-def _whose(groups: Sequence[Group]) -> str:
+def _whose(runs: Sequence[Run]) -> str:
     """From which split the real records are that the page shows."""
-    synthetic = {run.synthetic for group in groups for run in group.runs}
+    synthetic = {run.traits.synthetic for run in runs}
     if synthetic == {True}:
         return "of the owner’s split"
     return "of the victim split and the owner’s" if True in synthetic else "of the victim split"
 
 
-def _verdict(group: Group, *, alone: bool) -> str:
-    found: Verdict = verdict(group)
-    first, *others = (f"{prose(text)}</p>" for text in found.lead)
-    parts = [f'<p class="lead">{first}', *(f"<p>{text}" for text in others)]
-    parts.append('<div class="rankings">' if found.rankings else "")
+def _verdict(group: Group) -> str:
+    found = verdict(group)
+    paragraphs = [f"<p>{prose(text)}</p>" for text in found.lead]
+    paragraphs[0] = f'<p class="lead">{prose(found.lead[0])}</p>'
+    rankings = []
     for ranking in found.rankings:
         items = "".join(f"<li>{emphasised(item)}</li>" for item in ranking.items)
         notes = prose(" ".join(ranking.notes))
-        parts.append(
+        rankings.append(
             f'<div class="ranking"><p>{escape(ranking.heading)}</p><ol>{items}</ol><p class="notes">{notes}</p></div>'
         )
-    parts.append("</div>" if found.rankings else "")
-    parts += [f'<p class="warning"><b>Warning.</b> {escape(text)}</p>' for text in found.warnings]
-    return _titled(group, "".join(parts), alone=alone)
+    ranked = f'<div class="rankings">{"".join(rankings)}</div>' if rankings else ""
+    warnings = [f'<p class="warning"><b>Warning.</b> {escape(text)}</p>' for text in found.warnings]
+    return "".join([*paragraphs, ranked, *warnings])
 
 
-def _titled(group: Group, body: str, *, alone: bool) -> str:
-    return body if alone else f'<h3 class="data">{escape(group.data)}</h3>{body}'
-
-
-def _explanations(groups: Sequence[Group]) -> str:
-    threats = dict.fromkeys(score.threat for group in groups for run in group.runs for score in run.scores)
+def _explanations(runs: Sequence[Run]) -> str:
+    threats = dict.fromkeys(score.threat for run in runs for score in run.scores)
     items = "".join(f"<dt>{escape(title(t))}</dt><dd>{escape(threat(t).explanation)}</dd>" for t in threats)
     return f'<dl class="threats">{items}</dl>'
 
 
-def _runs(groups: Sequence[Group]) -> str:
-    """How to run each again, with its configuration."""
-    return "".join(_again(run) for group in groups for run in group.runs)
-
-
 def _again(run: Run) -> str:
-    use = run.use
+    """How to repeat a run, with its configuration."""
     facts = [f"seed {run.seed}"]
-    facts += [f"{count(run.epochs, 'epoch')}"] if run.epochs else []
-    facts += [f"scored on {count(use.n, 'record')}"] if use else []
+    facts += [count(run.epochs, "epoch")] if run.epochs else []
+    facts += [f"scored on {count(run.use.n, 'record')}"] if run.use else []
     facts.append(f"records of shape {' × '.join(map(str, run.schema.shape))} ({run.schema.kind})")
     return (
         f"<details><summary><b>{escape(run.title)}</b> on {escape(run.data)} "
-        f'<span class="facts">{escape(", ".join(facts))}</span></summary>'
-        f'<pre class="command">{escape(again(run))}</pre><pre>{escape(run.config_text)}</pre></details>'
+        f"{note('facts', ', '.join(facts))}</summary>"
+        f'<pre class="command">{escape(run.commands)}</pre><pre>{escape(run.config_text)}</pre></details>'
     )
 
 
-def again(run: Run) -> str:
-    """The commands that repeat a run: from the recorded configuration to new scores."""
-    recorded = run.config.get("run", {})
-    command, mechanism = str(recorded.get("command", "fit")), str(recorded.get("mechanism", run.mechanism))
-    config = f"{run.name}/config.toml"
-    first = ["sfumato", command, mechanism, "--config", config, "--out", "again"]
-    return f"{shlex.join(first)}\nsfumato audit again\nsfumato report again"
-
-
-def _versions(groups: Sequence[Group]) -> str:
+def _versions(runs: Sequence[Run]) -> str:
     """Versions of all runs; where they differ, every value is listed."""
-    values: dict[str, list[str]] = {}
-    for group in groups:
-        for run in group.runs:
-            for name, value in run.env.items():
-                if str(value) not in values.setdefault(str(name), []):
-                    values[str(name)].append(str(value))
+    values: dict[str, dict[str, None]] = {}
+    for run in runs:
+        for name, value in run.env.items():
+            values.setdefault(str(name), {})[str(value)] = None
     if not values:
         return "<p>No run recorded its versions (env.json is missing).</p>"
     items = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(', '.join(v))}</dd></div>" for k, v in values.items())
@@ -330,16 +298,14 @@ def _versions(groups: Sequence[Group]) -> str:
 
 def _title(groups: Sequence[Group]) -> str:
     methods = list(dict.fromkeys(method for group in groups for method in group.methods))
-    data = listed([group.data for group in groups])
     shown = listed(methods) if len(methods) <= 6 else f"{len(methods)} methods"
-    return f"{shown} on {data}"
+    return f"{shown} on {listed([group.data for group in groups])}"
 
 
-def _subtitle(groups: Sequence[Group]) -> str:
-    runs = sum(len(group.runs) for group in groups)
-    scores = sum(len(run.scores) for group in groups for run in group.runs)
-    attacks = {score.attack for group in groups for run in group.runs for score in run.attacks}
-    return f"{count(runs, 'audited run')}, {count(len(attacks), 'attack')}, {count(scores, 'score')}"
+def _subtitle(runs: Sequence[Run]) -> str:
+    scores = sum(len(run.scores) for run in runs)
+    attacks = {score.attack for run in runs for score in run.attacks}
+    return f"{count(len(runs), 'audited run')}, {count(len(attacks), 'attack')}, {count(scores, 'score')}"
 
 
 def _resource(name: str) -> str:

@@ -1,35 +1,42 @@
-"""Messages under secret keys: what the cloud sees, and what every strategy rebuilds from it."""
+"""Messages under secret keys: what the cloud sees, what attacks rebuild from it, and what a key is worth."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from html import escape
 
 import numpy as np
 
 from sfumato.core.score import Score
 from sfumato.core.threats import LIST, RECONSTRUCTION
-from sfumato.report.audited_runs import Floats, Gallery, Run
-from sfumato.report.html_pieces import part
-from sfumato.report.picture_rows import wall_row
+from sfumato.report import plots
+from sfumato.report.audited_runs import Floats, Gallery, Reading, Run, WrongKey, spread
+from sfumato.report.guarantees import KINDS, one_in
+from sfumato.report.html_pieces import cell, note, part, table, table_row, wall, wall_row
 from sfumato.report.pictures import heat, record_pictures
+from sfumato.report.plots import Board, Figure, Mark, Reference, Style, safe
 from sfumato.report.score_tables import glance_cell
-from sfumato.report.series import spread
-from sfumato.report.wording import KINDS, count, listed, measured, metric_name, one_in
+from sfumato.report.wording import count, listed, measured, metric_name, named, number
 
 _RUNS = 3  # with pictures
 _RECORDS, _CHANNELS = 4, 3  # of a message
 _MANY = 4  # rows of a message, from which on less is drawn of each
+_TURNS = {0.0: "0", math.pi / 4: "π/4", math.pi / 2: "π/2", 3 * math.pi / 4: "3π/4", math.pi: "π"}
+_TICKS = {"tickvals": list(_TURNS), "ticktext": list(_TURNS.values())}
+_MOST_NAMES = 8
 
 
 def messages(runs: Sequence[Run]) -> str:
     """The components of a few channels of a few messages, beside the records that they were sent for."""
-    found = [(run, kept) for run in _pictured(runs) if (kept := _components(run)) is not None]
-    tables = [_message(run, *kept) for run, kept in found]
+    tables = []
+    for run, gallery in _pictured(runs):
+        release = _components(gallery)
+        tables += [_message(run, gallery, release)] if release is not None else []
     return part(
         "What the cloud sees",
-        "Left the record, then the d components of a few channels of the message sent for it, those with the largest "
-        "values. Blue is below zero, orange above; each channel of each message has a scale of its own."
+        "On the left the record, then the d components of a few channels of the message sent for it, those with the "
+        "largest values. Blue is below zero, orange above; each channel of each message has its own scale."
         if tables
         else "No run kept its messages.",
         "".join(tables),
@@ -37,40 +44,30 @@ def messages(runs: Sequence[Run]) -> str:
 
 
 def rebuilt(runs: Sequence[Run]) -> str:
-    """A wall for each run: what every strategy rebuilt, and all guesses of the list decoder in rows as large."""
+    """A wall for each run: what every attack rebuilt, and all guesses of the list decoder in rows as large."""
     about = (
         "The same records in every row of a wall. Each strategy has a single guess; the list decoder names as many "
-        "records as share a message, all of which are shown, in no order that means anything."
+        "records as share a message, all of which are shown, in no particular order."
     )
+    walls = [_wall(run, gallery) for run, gallery in _pictured(runs) if gallery.recon or gallery.lists]
     if runs[0].schema.kind == "table":
-        about = "The records are table rows, which have no picture: no wall is drawn."
-        return part("What attackers rebuild", about, "")
-    kept = [run for run in _pictured(runs) if run.gallery is not None and (run.gallery.recon or run.gallery.lists)]
-    walls = [_wall(run, run.gallery) for run in kept if run.gallery is not None]
-    return part("What attackers rebuild", about if walls else "No run kept reconstructions.", "".join(walls))
+        about, walls = "The records are table rows, which have no picture: no wall is drawn.", []
+    elif not walls:
+        about = "No run kept reconstructions."
+    return part("What attackers rebuild", about, "".join(walls))
 
 
 def key_table(runs: Sequence[Run]) -> str:
-    """One row a run: what is promised, the error of the angle, and how often each attack names the right row."""
-    attacks = list(dict.fromkeys(score.attack for run in runs for score in run.attacks if score.threat == "row"))
-    heads = ["Error of the angle", *(runs[0].called(attack)[0] for attack in attacks)]
+    """One row per run: the promise, the error of the angle, and how often each attack names the right row."""
+    attacks = dict.fromkeys(attack for run in runs for attack in run.primary("row"))
+    titles = {attack: runs[0].called(attack)[0] for attack in attacks}
     rows = []
     for run in runs:
-        scores = [primary(run, "key"), *(primary(run, "row", attack) for attack in attacks)]
-        cells = "".join(glance_cell(head, score) for head, score in zip(heads, scores, strict=True))
-        setting = f'<span class="setting">{escape(run.setting)}</span>' if run.setting else ""
-        rows.append(
-            f'<tr><th scope="row">{escape(run.mechanism)}{setting}</th><td data-label="Promise">{_promise(run)}</td>'
-            f"{cells}</tr>"
-        )
-    names = "".join(f'<th scope="col">{escape(head)}</th>' for head in ("Run", "Promise", *heads))
-    return f'<table class="glance"><thead><tr>{names}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
-
-
-def primary(run: Run, threat: str, attack: str | None = None) -> Score | None:
-    """The primary score of an attack of a kind, or of the first such attack."""
-    scores = (s for s in run.attacks if s.primary and s.threat == threat and attack in (None, s.attack))
-    return next(scores, None)
+        angle = next(iter(run.primary("key").values()), None)
+        cells = [cell("Promise", _promise(run)), glance_cell("Error of the angle", angle)]
+        cells += [glance_cell(titles[attack], run.primary("row").get(attack)) for attack in attacks]
+        rows.append(table_row(run.mechanism, run.setting, cells))
+    return table("glance", ["Run", "Promise", "Error of the angle", *titles.values()], rows)
 
 
 def _promise(run: Run) -> str:
@@ -81,31 +78,25 @@ def _promise(run: Run) -> str:
     return f'<span class="badge">{one_in(guarantee)}</span> under {conditions}, <a href="#guarantees">listed below</a>'
 
 
-def _pictured(runs: Sequence[Run]) -> tuple[Run, ...]:
-    """A few runs with pictures: of each number of rows and each variant the one with the best accuracy."""
+def _pictured(runs: Sequence[Run]) -> list[tuple[Run, Gallery]]:
+    """A few runs with pictures: the one with the best accuracy for each number of rows and each variant."""
     best: dict[tuple[int, str], Run] = {}
     for run in runs:
-        if run.gallery is not None:
-            key = (run.d, str(run.params.get("variant", "")))
-            if key not in best or _accuracy(run) > _accuracy(best[key]):
-                best[key] = run
-    return spread(list(best.values()), _RUNS)
+        key = (run.d, str(run.params.get("variant", "")))
+        if run.gallery is not None and (key not in best or run.use_value > best[key].use_value):
+            best[key] = run
+    return [(run, run.gallery) for run in spread(list(best.values()), _RUNS) if run.gallery is not None]
 
 
-def _accuracy(run: Run) -> float:
-    return run.use.value if run.use is not None else -1.0
-
-
-def _components(run: Run) -> tuple[Gallery, Floats] | None:
-    """The gallery, and its messages as (records, d, channels, height, width); None where no messages were kept."""
-    gallery = run.gallery
-    if gallery is None or gallery.release is None or len(gallery.release) != len(gallery.originals):
+def _components(gallery: Gallery) -> Floats | None:
+    """The messages as (records, d, channels, height, width); None where none were kept."""
+    if gallery.release is None or len(gallery.release) != len(gallery.originals):
         return None
     release = np.nan_to_num(gallery.release[:_RECORDS])
     if release.ndim not in (3, 4, 5) or 0 in release.shape:
         return None
     shape = {3: (1, 1), 4: (release.shape[2], 1), 5: release.shape[2:4]}[release.ndim]
-    return gallery, release.reshape(*release.shape[:2], *shape, release.shape[-1])
+    return release.reshape(*release.shape[:2], *shape, release.shape[-1])
 
 
 def _message(run: Run, gallery: Gallery, release: Floats) -> str:
@@ -119,22 +110,24 @@ def _message(run: Run, gallery: Gallery, release: Floats) -> str:
     for i, (original, message) in enumerate(zip(originals, release, strict=True), 1):
         cells = [f'<td><img class="record" src="{original}" alt="original record {i}"></td>']
         for head, channel in zip(heads, chosen, strict=True):
-            limit = float(np.percentile(np.abs(message[:, channel]), 99))
-            images = "".join(
-                f'<img src="{heat(row[channel], limit, most=28 if d > _MANY else 56)}" '
-                f'alt="record {i}, {head.lower()}, component {j}">'
-                for j, row in enumerate(message, 1)
-            )
-            cells.append(f'<td><div class="components">{images}</div></td>')
+            cells.append(_channel(message[:, channel], f"record {i}, {head.lower()}"))
         rows.append(f"<tr>{''.join(cells)}</tr>")
     kind = ("maps" if height > 1 else "strips") + (" many" if d > _MANY else " some" if d > 2 else "")
-    names = "".join(f'<th scope="col">{escape(head)}</th>' for head in ("Record", *heads))
-    size = " × ".join(map(str, gallery.release.shape[1:])) if gallery.release is not None else ""
-    return (
-        f'<p class="which"><b>{escape(run.title)}</b> <span class="facts">{count(d, "component")}, a message of {size} '
-        f'numbers</span></p><div class="scroll bare"><table class="message {kind}"><thead><tr>{names}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    size = " × ".join(str(side) for side in gallery.release.shape[1:]) if gallery.release is not None else ""
+    facts = note("facts", f"{count(d, 'component')}, a message of {size} numbers")
+    shown = table(f"message {kind}", ["Record", *heads], rows)
+    return f'<p class="which"><b>{escape(run.title)}</b> {facts}</p><div class="scroll bare">{shown}</div>'
+
+
+def _channel(components: Floats, alt: str) -> str:
+    """One channel of a message: a picture of each of its d components."""
+    limit = float(np.percentile(np.abs(components), 99))
+    most = 28 if len(components) > _MANY else 56
+    images = "".join(
+        f'<img src="{heat(component, limit, most=most)}" alt="{alt}, component {j}">'
+        for j, component in enumerate(components, 1)
     )
+    return f'<td><div class="components">{images}</div></td>'
 
 
 def _wall(run: Run, gallery: Gallery) -> str:
@@ -148,22 +141,169 @@ def _wall(run: Run, gallery: Gallery) -> str:
     order = list(run.titles)  # as they were run
     for attack in sorted(gallery.recon, key=lambda name: order.index(name) if name in order else len(order)):
         name, how = run.called(attack)
-        rows.append(row(name, [*([how] if how else []), *_got(run, RECONSTRUCTION, attack)], gallery.recon[attack]))
+        facts = [*([how] if how else []), *_got(run, RECONSTRUCTION, attack)]
+        rows.append(row(name, facts, gallery.recon[attack]))
     for attack, guesses in gallery.lists.items():
         several = guesses.shape[1]
-        got = [f"best of {several}: {text}" for text in _got(run, LIST, attack)]
-        rows += [
-            row(f"{run.called(attack)[0]}, guess {i + 1} of {several}", got, guesses[:, i]) for i in range(several)
-        ]
+        name = run.called(attack)[0]
+        facts = [f"best of {several}: {text}" for text in _got(run, LIST, attack)]
+        rows += [row(f"{name}, guess {i + 1} of {several}", facts, guesses[:, i]) for i in range(several)]
     missing = [] if gallery.lists else ["the guesses of the list decoder were not kept"]
     missing += [] if gallery.recon else ["no single guess was kept"]
-    note = f' <span class="facts">{escape(listed(missing))}</span>' if missing else ""
-    return (
-        f'<p class="which"><b>{escape(run.title)}</b>{note}</p>'
-        f'<div class="wall {escape(run.schema.kind)}">{"".join(rows)}</div>'
-    )
+    absent = f" {note('facts', listed(missing))}" if missing else ""
+    return f'<p class="which"><b>{escape(run.title)}</b>{absent}</p>{wall(run.schema.kind, rows)}'
 
 
 def _got(run: Run, threat: str, attack: str) -> list[str]:
-    score = primary(run, threat, attack)
-    return [] if score is None else [f"{metric_name(score.metric)} {measured(score)}"]
+    score = run.primary(threat).get(attack)
+    return [] if score is None else [named(score)]
+
+
+def key_errors(runs: Sequence[Run]) -> Board | None:
+    """The error of the angle against that of a uniform guess, and the rate of each attack on rows against 1/d."""
+    attacks = dict.fromkeys(s.attack for run in runs for s in run.attacks if s.threat in ("key", "row") and s.primary)
+    if not attacks:
+        return None
+    looks = plots.styles(list(attacks))
+    panels = [shown for shown in (_angles(runs, looks), _rows(runs, looks)) if shown is not None]
+    return _board(
+        "What is found out about the key",
+        "The key turns the record into a secret direction. A uniform guess of it errs by π/2 on average; whoever finds "
+        "the directions of all d records, but not which one is meant, by (1 − 1/d)·π/2. Right row: given the d records "
+        "behind a message, how often is the one that it was sent for named? Guessing gets 1/d. Bars: 95 % intervals.",
+        looks,
+        plots.entry(plots.DASHED, plots.INK, "guessing"),
+        panels,
+    )
+
+
+def key_worth(runs: Sequence[Run]) -> Board | None:
+    """Accuracy against the angle between the keys, and with a key drawn uniformly; None where it was not measured."""
+    found = [(run, run.wrong_key) for run in runs if run.wrong_key is not None]
+    if not found:
+        return None
+    looks = plots.styles([run.title for run, _ in found])
+    chance = Reference("majority guess", plots.DASHED, tuple(wrong.chance for _, wrong in found))
+    return _board(
+        "What a key is worth",
+        "How often the answer is right if it is turned back with a key that is off by an angle: 0 is the right key. "
+        "Whoever has no key at all can draw one uniformly. Bars are 95 % intervals.",
+        looks,
+        plots.entry(plots.DASHED, plots.INK, f"{chance.name} {chance.span('accuracy')}"),
+        [_off_by(found, looks, chance), _drawn(found, looks, chance)],
+    )
+
+
+def _board(title: str, about: str, looks: Mapping[str, Style], line: Figure, panels: list[Figure]) -> Board:
+    """A single sheet of panels; the key to it ends with ``line``."""
+    key = [look.entry(name) for name, look in looks.items()]
+    return Board(title, about, "curves", "", {"": {"key": [*key, line], "panels": panels}})
+
+
+def _angles(runs: Sequence[Run], looks: Mapping[str, Style]) -> Figure | None:
+    found = [(i, run, next(iter(run.primary("key").values()))) for i, run in enumerate(runs) if run.primary("key")]
+    if not found:
+        return None
+    attack = found[0][2].attack
+    marks = [Mark(float(i), score.value, score.ci, _told(run, "", score)) for i, run, score in found]
+    across = _names(runs)
+    uniform = Reference("uniform", plots.DASHED, (math.pi / 2,)).shape(across["range"])
+    y = {"title": {"text": "error of the angle", "standoff": 8}, "range": [0, math.pi + 0.1], **_TICKS}
+    note = "higher is better for the owner (a uniform guess π/2 ≈ 1.571 rad)"
+    traces = [plots.scatter(attack, marks, looks[attack])]
+    return plots.panel("Error of the angle", note, traces, plots.panel_layout(across, y, [uniform]))
+
+
+def _rows(runs: Sequence[Run], looks: Mapping[str, Style]) -> Figure | None:
+    attacks = [name for name in looks if any(name in run.primary("row") for run in runs)]
+    if not attacks:
+        return None
+    traces, ends = [], [0.0]
+    for place, attack in enumerate(attacks):
+        scores = [(i, run, run.primary("row").get(attack)) for i, run in enumerate(runs)]
+        marks = [
+            Mark(_beside(i, 0.18, place, len(attacks)), score.value, score.ci, _told(run, safe(attack), score))
+            for i, run, score in scores
+            if score is not None
+        ]
+        ends += [mark.ci[1] for mark in marks]
+        traces.append(plots.scatter(attack, marks, looks[attack]))
+    guesses = {i: 1 / run.d for i, run in enumerate(runs) if run.d > 1}
+    shapes = [Reference("", plots.DASHED, (guess,)).shape([i - 0.42, i + 0.42]) for i, guess in guesses.items()]
+    y = {
+        "title": {"text": metric_name("rate", "row"), "standoff": 8},
+        "range": [0, min(1.03, 1.15 * max([*ends, *guesses.values()]))],
+        "tickformat": ".0%",
+    }
+    guess = ", ".join(f"1/{d} = {number(1 / d, 'rate')}" for d in sorted({run.d for run in runs if run.d > 1}))
+    note = f"lower is better for the owner (guessing {guess})" if guess else "lower is better for the owner"
+    return plots.panel("Which row is the record", note, traces, plots.panel_layout(_names(runs), y, shapes))
+
+
+def _off_by(found: Sequence[tuple[Run, WrongKey]], looks: Mapping[str, Style], chance: Reference) -> Figure:
+    traces = []
+    for run, wrong in found:
+        look = looks[run.title]
+        marks = [
+            Mark(angle, reading.value, reading.ci, _told(run, f"off by {angle:.2f} rad", reading))
+            for angle, reading in zip(wrong.angles, wrong.curve, strict=True)
+        ]
+        traces.append(plots.scatter(run.title, marks, look) | {"mode": "lines+markers", "line": look.line})
+    ends = [-0.1, math.pi + 0.1]
+    x = {"title": {"text": "angle between the keys", "standoff": 6}, "range": ends, **_TICKS}
+    return plots.panel(
+        "Accuracy against the angle between the keys",
+        "0 is the right key, π its opposite",
+        traces,
+        plots.panel_layout(x, _accuracies(found), [chance.shape(ends)]),
+    )
+
+
+def _drawn(found: Sequence[tuple[Run, WrongKey]], looks: Mapping[str, Style], chance: Reference) -> Figure:
+    """Open marks for the right key, filled ones for a key drawn uniformly, over d."""
+    traces = []
+    for run, wrong in found:
+        look = looks[run.title]
+        same_d = [other.name for other, its in found if its.d == wrong.d]
+        x = _beside(wrong.d, 0.16, same_d.index(run.name), len(same_d))
+        right, drawn = wrong.curve[0], wrong.uniform
+        mark = Mark(x, right.value, right.ci, _told(run, "right key", right))
+        traces.append(plots.scatter(run.title, [mark], look) | {"marker": look.open_marker(9, 2)})
+        mark = Mark(x, drawn.value, drawn.ci, _told(run, "key drawn uniformly", drawn))
+        traces.append(plots.scatter(run.title, [mark], look))
+    values = sorted({wrong.d for _, wrong in found})
+    ends = [values[0] - 0.7, values[-1] + 0.7]
+    x_axis = {"title": {"text": "d", "standoff": 6}, "range": ends, "tickvals": values}
+    return plots.panel(
+        "Accuracy with a key drawn uniformly, against d",
+        "filled: drawn uniformly; open: the right key",
+        traces,
+        plots.panel_layout(x_axis, _accuracies(found), [chance.shape(ends)]),
+    )
+
+
+def _beside(x: float, step: float, place: int, places: int) -> float:
+    """Where one of several marks at the same x is drawn."""
+    return x + step * (place - (places - 1) / 2)
+
+
+def _told(run: Run, what: str, score: Score | Reading) -> str:
+    return f"<b>{safe(run.title)}</b><br>{f'{what}: ' if what else ''}{measured(score)}"
+
+
+def _names(runs: Sequence[Run]) -> Figure:
+    """The x axis of charts with one place per run; many runs are told by pointing at them."""
+    variants = [safe(str(run.params.get("variant", ""))) for run in runs]
+    names = [f"d = {run.d}" if run.d > 1 else run.mechanism for run in runs]
+    if len(set(variants)) > 1:
+        names = [f"{name}<br>{variant}" for name, variant in zip(names, variants, strict=True)]
+    elif len(set(names)) < len(names):
+        names = [safe(run.setting.replace(", ", "<br>")) or name for name, run in zip(names, runs, strict=True)]
+    few = len(runs) <= _MOST_NAMES
+    return {"range": [-0.6, len(runs) - 0.4], "tickvals": list(range(len(runs))), "ticktext": names if few else []}
+
+
+def _accuracies(found: Sequence[tuple[Run, WrongKey]]) -> Figure:
+    ends = [reading.ci[1] for _, wrong in found for reading in (*wrong.curve, wrong.uniform)]
+    high = max([*ends, *(wrong.chance for _, wrong in found)])
+    return {"title": {"text": "accuracy", "standoff": 6}, "range": [0, max(1.06 * high, 0.05)], "tickformat": ".0%"}

@@ -12,7 +12,8 @@ from html import escape
 from sfumato.core.score import Score
 from sfumato.core.threats import title
 from sfumato.report.audited_runs import Group, Run
-from sfumato.report.wording import direction, interval, leak, metric_name, number, reference
+from sfumato.report.html_pieces import cell, note, table, table_row
+from sfumato.report.wording import ERRORS, direction, interval, leak, metric_name, number, reference
 
 _COLUMNS = (
     "data", "run", "method", "setting", "threat", "target", "attack", "metric", "better_for_owner", "value",
@@ -21,20 +22,14 @@ _COLUMNS = (
 
 
 def glance(group: Group) -> str:
-    """One row a method (its representative run, and sometimes one more): each score between its references."""
-    threats = group.glanced
-    heads = "".join(f'<th scope="col">{escape(title(key))}</th>' for key in threats)
+    """One row per method (its representative run, and sometimes one more): each score between its references."""
     rows = []
     for run in (run for method in group.methods for run in group.shown(method)):
         cells = [glance_cell("Utility", _with_control(run), mirrored=True)]
-        absent = "does not apply" if run.synthetic else "not measured"
-        cells += [glance_cell(title(key), run.worst.get(key), absent=absent) for key in threats]
-        setting = f'<span class="setting">{escape(run.setting)}</span>' if run.setting else ""
-        rows.append(f'<tr><th scope="row">{escape(run.mechanism)}{setting}</th>{"".join(cells)}</tr>')
-    return (
-        '<table class="glance"><thead><tr><th scope="col">Method</th><th scope="col">Utility</th>'
-        f"{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    )
+        absent = "does not apply" if run.traits.synthetic else "not measured"
+        cells += [glance_cell(title(key), run.worst.get(key), absent=absent) for key in group.glanced]
+        rows.append(table_row(run.mechanism, run.setting, cells))
+    return table("glance", ["Method", "Utility", *(title(key) for key in group.glanced)], rows)
 
 
 def scale(score: Score, *, mirrored: bool = False) -> str:
@@ -42,29 +37,22 @@ def scale(score: Score, *, mirrored: bool = False) -> str:
 
     The end on the right is the good one for the owner. Without both references there is no scale.
     """
-    ends = (score.baseline, score.control) if mirrored else (score.control, score.baseline)
-    bad, good = ends
+    bad, good = (score.baseline, score.control) if mirrored else (score.control, score.baseline)
     if bad is None or good is None or bad == good:
         return ""
     values = [bad, good, score.value, *score.ci]
-    logarithmic = score.metric in ("mse", "l1") and min(bad, good, score.value) > 0
-    if logarithmic:
+    if score.metric in ERRORS and min(bad, good, score.value) > 0:
         values = [math.log10(max(v, 1e-12)) for v in values]
     low, high = min(values[:3]), max(values[:3])
-
-    def at(value: float) -> float:
-        share = (min(max(value, low), high) - low) / (high - low)
-        return 8 + 184 * (share if values[1] > values[0] else 1 - share)
-
-    left, right = sorted((at(values[3]), at(values[4])))
-    x, x0, x1 = at(values[2]), at(values[0]), at(values[1])
+    shares = [(min(max(value, low), high) - low) / (high - low) for value in values]
+    places = [8 + 184 * (share if values[1] > values[0] else 1 - share) for share in shares]
+    left, right = sorted(places[3:])
+    ends = "".join(f'<line x1="{x:.1f}" y1="4" x2="{x:.1f}" y2="16" class="end"/>' for x in places[:2])
     return (
         '<svg class="scale" viewBox="0 0 200 20" aria-hidden="true" preserveAspectRatio="none">'
-        f'<line x1="{x0:.1f}" y1="10" x2="{x1:.1f}" y2="10" class="track"/>'
-        f'<line x1="{x0:.1f}" y1="4" x2="{x0:.1f}" y2="16" class="end"/>'
-        f'<line x1="{x1:.1f}" y1="4" x2="{x1:.1f}" y2="16" class="end"/>'
+        f'<line x1="{places[0]:.1f}" y1="10" x2="{places[1]:.1f}" y2="10" class="track"/>{ends}'
         f'<rect x="{left:.1f}" y="7" width="{max(right - left, 1):.1f}" height="6" class="span"/>'
-        f'<line x1="{x:.1f}" y1="2" x2="{x:.1f}" y2="18" class="mark"/></svg>'
+        f'<line x1="{places[2]:.1f}" y1="2" x2="{places[2]:.1f}" y2="18" class="mark"/></svg>'
     )
 
 
@@ -88,21 +76,14 @@ def scores_csv(groups: Sequence[Group]) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(_COLUMNS)
-    for group in groups:
-        for run in group.runs:
-            for score in run.scores:
-                text = [run.data, run.name, run.mechanism, run.setting, score.threat, score.target or ""]
-                text += [score.attack, score.metric, score.better_for_owner]
-                numbers = (score.value, *score.ci, score.baseline, score.control, score.n)
-                shares = (score.leakage, *(score.leakage_ci or (None, None)))
-                flags = (int(score.primary), int(is_worst(run, score)))
-                cells = (
-                    *map(_inert, text),
-                    *("" if v is None else v for v in numbers),
-                    *flags,
-                    *("" if v is None else v for v in shares),
-                )
-                writer.writerow(cells)
+    for run in (run for group in groups for run in group.runs):
+        for score in run.scores:
+            text = [run.data, run.name, run.mechanism, run.setting, score.threat, score.target or ""]
+            text += [score.attack, score.metric, score.better_for_owner]
+            figures = (score.value, *score.ci, score.baseline, score.control, score.n)
+            flags = (int(score.primary), int(is_worst(run, score)))
+            leakage = (score.leakage, *(score.leakage_ci or (None, None)))
+            writer.writerow([*map(_inert, text), *figures, *flags, *leakage])  # None is written as ""
     return stream.getvalue()
 
 
@@ -125,25 +106,26 @@ def _with_control(run: Run) -> Score | None:
 
 
 def glance_cell(name: str, score: Score | None, *, mirrored: bool = False, absent: str = "not measured") -> str:
-    """A value, its interval and its place between its references."""
-    label = f'<td data-label="{escape(name, quote=True)}">'
+    """A value, its interval and its place between its references; ``mirrored`` where more is better for everybody."""
     if score is None:
-        return f'{label}<span class="absent">{absent}</span></td>'
-    ends = ("baseline", "control") if mirrored else ("control", "baseline")
-    left, right = (reference(getattr(score, end), score.metric) for end in ends)
-    names = ("guess", "raw") if mirrored else ("no defence", "sees nothing")
-    picture = scale(score, mirrored=mirrored)
-    leaked = f'<span class="leak">leakage {escape(leak(score))}</span>' if score.leakage is not None else ""
-    return (
-        f'{label}<span class="figure"><b>{escape(number(score.value, score.metric))}</b> '
-        f'<span class="ci">{escape(interval(score))}</span> <span class="unit">'
-        f"{escape(metric_name(score.metric, score.threat))}</span></span>{leaked}{picture}"
-        f'<span class="ends"><span>{names[0]} {escape(left)}</span><span>{names[1]} {escape(right)}</span></span></td>'
+        return cell(name, note("absent", absent))
+    ends = [
+        f"no defence {reference(score.control, score.metric)}",
+        f"sees nothing {reference(score.baseline, score.metric)}",
+    ]
+    if mirrored:
+        ends = [f"guess {reference(score.baseline, score.metric)}", f"raw {reference(score.control, score.metric)}"]
+    leaked = note("leak", f"leakage {leak(score)}") if score.leakage is not None else ""
+    return cell(
+        name,
+        f'<span class="figure"><b>{escape(number(score.value, score.metric))}</b> {note("ci", interval(score))} '
+        f"{note('unit', metric_name(score.metric, score.threat))}</span>{leaked}{scale(score, mirrored=mirrored)}"
+        f'<span class="ends"><span>{escape(ends[0])}</span><span>{escape(ends[1])}</span></span>',
     )
 
 
 def _body(run: Run) -> str:
-    setting = f' <span class="setting">{escape(run.setting)}</span>' if run.setting else ""
+    setting = f" {note('setting', run.setting)}" if run.setting else ""
     rows = [f'<tr class="run"><th colspan="9" scope="rowgroup">{escape(run.mechanism)}{setting}</th></tr>']
     by_threat: dict[str, list[Score]] = {}
     for score in run.scores:
@@ -160,15 +142,13 @@ def _row(run: Run, key: str, score: Score, *, first: bool) -> str:
     mark = ' <span class="badge">worst</span>' if worst else ""
     student = score.threat == "utility" and score.metric == "accuracy"
     shown = score.primary or student or score.threat in ("information", "fidelity")
-    kinds = ("primary" if shown else "secondary", *(["worst"] if worst else []), *(["first"] if first else []))
-    references = (reference(v, score.metric) for v in (score.baseline, score.control))
-    cells = "".join(
-        f'<td class="num">{escape(cell)}</td>'
-        for cell in (interval(score), *references, leak(score) or "–", f"{score.n:,}")
-    )
+    kind = ("primary" if shown else "secondary") + (" worst" if worst else "") + (" first" if first else "")
+    figures = [interval(score), *(reference(v, score.metric) for v in (score.baseline, score.control))]
+    figures += [leak(score) or "–", f"{score.n:,}"]
+    cells = "".join(f'<td class="num">{escape(figure)}</td>' for figure in figures)
     arrow = "↑" if score.better_for_owner == "higher" else "↓"
     return (
-        f'<tr class="{" ".join(kinds)}"><td class="threat">{escape(title(key))}</td>'
+        f'<tr class="{kind}"><td class="threat">{escape(title(key))}</td>'
         f'<th scope="row">{escape(score.attack)}{mark}</th>'
         f"<td>{escape(metric_name(score.metric, score.threat))} "
         f'<span class="arrow" title="{escape(direction(score))}">{arrow}</span></td>'

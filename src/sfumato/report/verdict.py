@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from sfumato.core.score import Score
 from sfumato.core.threats import CLAIM, LIST, MEMBERSHIP, RECONSTRUCTION, threat
-from sfumato.report.audited_runs import Group, Run, in_order, most_private, owner_gain
+from sfumato.report.audited_runs import Group, Run, by_method, in_order, most_private, owner_gain
 from sfumato.report.guarantees import guarantee_sentence
-from sfumato.report.wording import count, interval, listed, measured, metric_name, number, reference
+from sfumato.report.wording import count, listed, measured, metric_name, named, number, reference
 
 _PICKED = "Each method's setting was picked on the same records that it is reported on."
 COMPARABLE = 0.01  # methods are compared where their accuracy is within one point of the best
@@ -32,13 +32,6 @@ class Verdict:
     rankings: tuple[Ranking, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    def text(self) -> str:
-        """All of it in one string."""
-        parts = [*self.lead]
-        for ranking in self.rankings:
-            parts += [ranking.heading, *ranking.items, *ranking.notes]
-        return " ".join([*parts, *self.warnings])
-
 
 def verdict(group: Group) -> Verdict:
     """The verdict on one run, or on several that may be compared."""
@@ -47,64 +40,65 @@ def verdict(group: Group) -> Verdict:
     return _several(group)
 
 
-def wins(score: Score) -> bool | None:
+def trust_warnings(runs: Sequence[Run]) -> tuple[str, ...]:
+    """What must be said about claims that are refuted, and attacks that do not win even where nothing is defended."""
+    warnings = [
+        f"The claimed ε = {run.guarantee.epsilon:.3g} of {run.title} is refuted: canaries show "
+        f"ε ≥ {number(run.worst[CLAIM].value, run.worst[CLAIM].metric)} with 95 % confidence."
+        for run in runs
+        if _refuted(run)
+    ]
+    primary: dict[str, list[Score]] = {}
+    for score in (score for run in runs for score in run.attacks if score.primary):
+        key = _kind(score) if score.target is None else f"{_kind(score)} of {score.target}"
+        primary.setdefault(key, []).append(score)
+    return (*warnings, *(text for key, scores in primary.items() for text in _doubts(key, scores)))
+
+
+def _doubts(kind: str, scores: Sequence[Score]) -> list[str]:
+    """Why attacks of one kind may not be trusted: they lose, or were not tried, where nothing is defended."""
+    won = {score.attack for score in scores if _wins(score)}
+    lost = sorted({score.attack for score in scores if _wins(score) is False} - won)
+    if lost and not won:
+        return [
+            f"The analysis of {kind} cannot be trusted: even where nothing is defended, no attack of this suite "
+            f"beats a guesser who sees nothing ({listed(lost)})."
+        ]
+    if lost:
+        verb = "does" if len(lost) == 1 else "do"
+        return [
+            f"{kind.capitalize()}: {listed(lost)} {verb} not beat the guesser where nothing is defended; "
+            "a good figure against it says nothing."
+        ]
+    if not won:
+        return [
+            f"The analysis of {kind} has no undefended control: it was not shown that these attacks can win at all."
+        ]
+    return []
+
+
+def _wins(score: Score) -> bool | None:
     """Whether the attack beats its baseline where there is no defence; None if that was not measured."""
     if score.baseline is None or score.control is None:
         return None
     return _worse(score.control, score.baseline, score)
 
 
-def trust_warnings(runs: Iterable[Run]) -> tuple[str, ...]:
-    """What must be said about claims that are refuted, and attacks that do not win even where nothing is defended."""
-    every = list(runs)
-    primary: dict[str, list[Score]] = {}
-    for run in every:
-        for score in run.attacks:
-            if score.primary:
-                key = _kind(score) if score.target is None else f"{_kind(score)} of {score.target}"
-                primary.setdefault(key, []).append(score)
-    warnings = [
-        f"The claimed ε = {run.guarantee.epsilon:.3g} of {run.title} is refuted: canaries show "
-        f"ε ≥ {number(run.worst[CLAIM].value, run.worst[CLAIM].metric)} with 95 % confidence."
-        for run in every
-        if _refuted(run)
-    ]
-    for key, scores in primary.items():
-        won = {s.attack for s in scores if wins(s)}
-        lost = {s.attack for s in scores if wins(s) is False} - won
-        if lost and not won:
-            warnings.append(
-                f"The analysis of {key} cannot be trusted: even where nothing is defended, no attack of this suite "
-                f"beats a guesser who sees nothing ({listed(sorted(lost))})."
-            )
-        elif lost:
-            verb = "does" if len(lost) == 1 else "do"
-            warnings.append(
-                f"{key.capitalize()}: {listed(sorted(lost))} {verb} not beat the guesser where nothing is defended; "
-                "a good figure against it says nothing."
-            )
-        elif not won:
-            warnings.append(
-                f"The analysis of {key} has no undefended control: it was not shown that these attacks can win at all."
-            )
-    return tuple(warnings)
-
-
-def threat_sentences(run: Run, key: str) -> list[str]:
+def _threat_sentences(run: Run, key: str) -> list[str]:
     """What the best attack on one threat got, beside what a guesser and an undefended release give."""
     score = run.worst[key]
     if key == CLAIM:
-        return claim_sentences(run)
+        return _claim_sentences(run)
     peers = {s.attack for s in run.attacks if s.primary and (s.threat, s.target) == (score.threat, score.target)}
     verb = threat(score.threat).verb.format(target=score.target or "", d=run.d)
     if run.rotated and key == RECONSTRUCTION:
         verb = "rebuilds records in a single guess with"
     who = f"best of {len(peers)} {_kind(score)} attacks" if len(peers) > 1 else f"only {_kind(score)} attack"
-    sentence = f"The {who} ({score.attack}) {verb} {_value(score)}"
-    return [f"{sentence}; {_reference(score)}.", _reading(score)]
+    sentence = f"The {who} ({score.attack}) {verb} {named(score)}"
+    return [f"{sentence}; {_references([score], 'attack gets', ', ')}.", _reading(score)]
 
 
-def claim_sentences(run: Run) -> list[str]:
+def _claim_sentences(run: Run) -> list[str]:
     """The largest lower bound of ε that canaries show, held against what is claimed."""
     score, claimed = run.worst[CLAIM], run.guarantee.epsilon
     shown = f"with 95 % confidence the release is not more private than ε = {number(score.value, score.metric)}"
@@ -138,7 +132,7 @@ def threat_paragraphs(run: Run, keys: Iterable[str]) -> list[str]:
     paragraphs: dict[str, list[str]] = {}
     for key in keys:
         place = RECONSTRUCTION if key == LIST and RECONSTRUCTION in paragraphs else key
-        paragraphs.setdefault(place, []).extend(threat_sentences(run, key))
+        paragraphs.setdefault(place, []).extend(_threat_sentences(run, key))
     if RECONSTRUCTION in paragraphs:
         paragraphs[RECONSTRUCTION] += _both(run)
     return [" ".join(sentences) for sentences in paragraphs.values()]
@@ -162,53 +156,41 @@ def _no_list(run: Run) -> str:
 
 
 def _one(run: Run) -> Verdict:
-    use = run.use
-    first = [f"Released: {run.mechanism} output for {run.data} records."]
-    if use is not None:
-        first[0] = f"Released: {run.mechanism} output for {run.data} records, audited on {count(use.n, 'record')}."
-        first += _uses(run)
-    lead = [" ".join(first)]
+    audited = f", audited on {count(run.use.n, 'record')}" if run.use is not None else ""
+    first = [f"Released: {run.mechanism} output for {run.data} records{audited}.", *_uses(run)]
     keys = sorted(in_order(run.worst), key=lambda key: key.partition(":")[0] not in (RECONSTRUCTION, LIST))
-    lead += threat_paragraphs(run, keys)
-    lead += [*_unknown(run.worst), guarantee_sentence([run])]
-    return Verdict(lead=tuple(lead), warnings=trust_warnings([run]))
+    lead = [" ".join(first), *threat_paragraphs(run, keys), *_unknown(run.worst), guarantee_sentence([run])]
+    return Verdict(tuple(lead), warnings=trust_warnings([run]))
 
 
 def _uses(run: Run) -> list[str]:
     """One sentence for each utility label."""
-    by_label: dict[str, Score] = {}
-    for score in run.utility:
-        label = score.target or (run.labels[0] if run.labels else "the label")
-        if score.primary and (label not in by_label or score.value > by_label[label].value):
-            by_label[label] = score
     who = "With its key the device reads" if run.rotated else "Others read"
-    who = "Students of the synthetic records read" if run.synthetic else who
-    return [
-        f"{who} {label} with {measured(score)} {metric_name(score.metric)}"
-        + (f" (majority guess {number(score.baseline, score.metric)})." if score.baseline is not None else ".")
-        for label, score in by_label.items()
-    ]
+    who = "Students of the synthetic records read" if run.traits.synthetic else who
+    sentences = []
+    for label in dict.fromkeys(score.target or run.main_label for score in run.utility if score.primary):
+        score = run.reads(label)
+        if score is not None:
+            guess = "" if score.baseline is None else f" (majority guess {number(score.baseline, score.metric)})"
+            read = f"{label or 'the label'} with {measured(score)} {metric_name(score.metric)}"
+            sentences.append(f"{who} {read}{guess}.")
+    return sentences
 
 
 def _several(group: Group) -> Verdict:
-    methods = group.methods
     used = [run for run in group.runs if run.use]
     defended = [run for run in used if run.defended] or used
-    names = listed(list(methods))
-    lead = [f"Compared on {group.data}: {names}, {count(len(group.runs), 'run')} in all."]
-    if not defended:
+    lead = [f"Compared on {group.data}: {listed(list(group.methods))}, {count(len(group.runs), 'run')} in all."]
+    rankings: list[Ranking] = []
+    if defended:
+        best = max(defended, key=lambda run: run.use_value)
+        use, label = _use(best), best.main_label or "the label"
+        guess = "" if use.baseline is None else f"; majority guess {number(use.baseline, use.metric)}"
+        read = f"{metric_name(use.metric)} for {label} behind a defence is {measured(use)} ({best.title})"
+        lead += [f"The best {read}{guess}.", *_unknown(group.threats), *_claims(group.runs)]
+        rankings = [ranking for key in group.threats if key != CLAIM for ranking in _rankings(group, defended, key)]
+    else:
         lead.append("No utility was measured, so the methods cannot be compared at equal use.")
-        return Verdict((" ".join(lead), guarantee_sentence(group.runs)), warnings=trust_warnings(group.runs))
-    best = max(defended, key=lambda run: _use(run).value)
-    use = _use(best)
-    label = best.labels[0] if best.labels else "the label"
-    lead.append(
-        f"The best {metric_name(use.metric)} for {label} behind a defence is {measured(use)} ({best.title})"
-        + (f"; majority guess {number(use.baseline, use.metric)}." if use.baseline is not None else ".")
-    )
-    rankings = [ranking for key in group.threats if key != CLAIM for ranking in _rankings(group, defended, key)]
-    lead += _unknown(group.threats)
-    lead += _claims(group.runs)
     return Verdict((" ".join(lead), guarantee_sentence(group.runs)), tuple(rankings), trust_warnings(group.runs))
 
 
@@ -233,95 +215,84 @@ def _rankings(group: Group, defended: Sequence[Run], key: str) -> list[Ranking]:
     if key.startswith("attribute:") and {run.name for run in strongest} != {run.name for run in near}:
         several = len(attacked) > len(strongest)
         where = "At each method’s most private setting" if several else "At any accuracy"
-        heading = f"{where}, by what the best attack on {_threat(key)} still gets, best for the owner first:"
         notes = [_reading(strongest[0].worst[key], strongest[0].title)]
         notes += [_PICKED] if several and _PICKED not in ranked[0].notes else []
-        ranked.append(Ranking(heading, _items(strongest, key), tuple(notes)))
+        ranked.append(Ranking(_heading(where, key), _items(strongest, key), tuple(notes)))
     return ranked
 
 
 def _comparable(attacked: Sequence[Run], key: str) -> list[Run]:
     """Each method's best run for the owner, among those within one point of the best accuracy."""
-    floor = max((_use(run).value for run in attacked), default=0.0) - COMPARABLE
-    return _strongest([run for run in attacked if _use(run).value >= floor - 1e-9], key)
+    floor = max(run.use_value for run in attacked) - COMPARABLE
+    return _strongest([run for run in attacked if run.use_value >= floor - 1e-9], key)
 
 
 def _strongest(attacked: Sequence[Run], key: str) -> list[Run]:
     """The run of each method that leaks least, best for the owner first."""
-    methods = dict.fromkeys(run.mechanism for run in attacked)
-    picked = [most_private([run for run in attacked if run.mechanism == method], key) for method in methods]
+    picked = [most_private(own, key) for own in by_method(attacked).values()]
     return sorted((run for run in picked if run is not None), key=lambda run: -owner_gain(run.judged(key)))
 
 
 def _ranking(group: Group, attacked: Sequence[Run], chosen: Sequence[Run], key: str) -> Ranking:
-    notes = [_references(chosen, key)]
-    raw = group.raw_latent()
+    scores = [run.worst[key] for run in chosen]
+    notes = [f"For scale: {_references(scores, 'attacks get', '; ')}."]
+    raw = next((run for run in group.controls if run.raw_latent), None)
     if raw is not None and raw.use and key in raw.worst and all(run is not raw for run in chosen):
-        notes.append(f"The raw latent (vae): {_got(raw, key)}")
-    if chosen:
-        notes.append(_reading(chosen[0].judged(key), who=chosen[0].title))
+        notes.append(f"The raw latent ({raw.mechanism}): {_got(raw, key)}")
+    notes.append(_reading(chosen[0].judged(key), who=chosen[0].title))
     if key == RECONSTRUCTION and any(LIST in run.worst for run in chosen):
         notes.append("Where a list of guesses was tried as well, the worse of both for the owner decides the order.")
     notes += [_no_list(run) for run in chosen if key == RECONSTRUCTION and run.rotated and LIST not in run.worst]
     notes += _against_baselines(attacked, chosen, key)
     if key == group.threats[0]:
         notes += _left_out(attacked, chosen)
-        if any(len(group.of(run.mechanism)) > 1 for run in chosen):
-            notes.append(_PICKED)
-    heading = f"Within one point of the best accuracy, by what the best attack on {_threat(key)} still gets, "
-    return Ranking(f"{heading}best for the owner first:", _items(chosen, key), tuple(notes))
+        notes += [_PICKED] if any(len(group.of(run.mechanism)) > 1 for run in chosen) else []
+    return Ranking(_heading("Within one point of the best accuracy", key), _items(chosen, key), tuple(notes))
 
 
-def _threat(key: str) -> str:
+def _heading(where: str, key: str) -> str:
     name, _, target = key.partition(":")
-    return threat(name).object.format(target=target)
+    aim = threat(name).object.format(target=target)
+    return f"{where}, by what the best attack on {aim} still gets, best for the owner first:"
 
 
 def _items(runs: Sequence[Run], key: str) -> tuple[str, ...]:
-    return tuple(_item(run, runs[i + 1] if i + 1 < len(runs) else None, key) for i, run in enumerate(runs))
-
-
-def _item(run: Run, following: Run | None, key: str) -> str:
-    text = f"{run.title}: {_got(run, key)}"
-    if following is not None and _overlap(run.judged(key), following.judged(key)):
-        text += f" Its interval overlaps that of {following.mechanism}: the order of these two is not settled."
-    return text
+    """What was got from each run; says so where the interval overlaps that of the next one."""
+    items = []
+    for run, following in zip(runs, [*runs[1:], None], strict=True):
+        text = f"{run.title}: {_got(run, key)}"
+        if following is not None and _overlap(run.judged(key), following.judged(key)):
+            text += f" Its interval overlaps that of {following.mechanism}: the order of these two is not settled."
+        items.append(text)
+    return tuple(items)
 
 
 def _got(run: Run, key: str) -> str:
     score, use = run.worst[key], _use(run)
     listed = run.worst.get(LIST) if key == RECONSTRUCTION else None
-    also = f" and, with a list of {run.d} guesses, {_value(listed)} by {listed.attack}" if listed is not None else ""
-    return f"{_value(score)} by {score.attack}{also}, at {metric_name(use.metric)} {measured(use)}."
+    also = f" and, with a list of {run.d} guesses, {named(listed)} by {listed.attack}" if listed is not None else ""
+    return f"{named(score)} by {score.attack}{also}, at {named(use)}."
 
 
-def _references(runs: Sequence[Run], key: str) -> str:
-    """Baseline and control over the ranked runs: one figure each, or their range."""
-    scores = [run.worst[key] for run in runs]
+def _references(scores: Sequence[Score], attacks_get: str, between: str) -> str:
+    """Baseline and control of the same metric: one figure each, or the range over all scores."""
     parts = []
     for what, values in (
         ("a guesser who sees nothing gets", [s.baseline for s in scores if s.baseline is not None]),
-        ("with no defence the same attacks get", [s.control for s in scores if s.control is not None]),
+        (f"with no defence the same {attacks_get}", [s.control for s in scores if s.control is not None]),
     ):
         if values:
             low, high = (reference(end, scores[0].metric) for end in (min(values), max(values)))
             parts.append(f"{what} {low}" if low == high else f"{what} {low} to {high}")
-    text = "; ".join(parts) or "neither a baseline nor a control was measured"
-    return f"For scale: {text}."
+    return between.join(parts) or "neither a baseline nor a control was measured"
 
 
 def _left_out(runs: Sequence[Run], chosen: Sequence[Run]) -> list[str]:
+    """Methods that no run of comparable accuracy has, with the best accuracy that they reach."""
     present = {run.mechanism for run in chosen}
-    reach: dict[str, Score] = {}
-    for run in runs:
-        if run.mechanism not in present:
-            use = _use(run)
-            if run.mechanism not in reach or use.value > reach[run.mechanism].value:
-                reach[run.mechanism] = use
-    if not reach:
-        return []
-    each = [f"{name} reaches {number(use.value, use.metric)} at most" for name, use in reach.items()]
-    return [f"Not comparable at this accuracy: {listed(each)}."]
+    best = [max(own, key=lambda run: run.use_value) for name, own in by_method(runs).items() if name not in present]
+    each = [f"{run.mechanism} reaches {number(run.use_value, _use(run).metric)} at most" for run in best]
+    return [f"Not comparable at this accuracy: {listed(each)}."] if each else []
 
 
 def _against_baselines(runs: Sequence[Run], chosen: Sequence[Run], key: str) -> list[str]:
@@ -342,34 +313,22 @@ def _held_against(a: str, b: str, picked: Mapping[str, Score]) -> str:
     return f"{a} is better than {b} under the fresh attacker at comparable accuracy."
 
 
-def _reference(score: Score) -> str:
-    parts = []
-    if score.baseline is not None:
-        parts.append(f"a guesser who sees nothing gets {reference(score.baseline, score.metric)}")
-    if score.control is not None:
-        parts.append(f"with no defence the same attack gets {reference(score.control, score.metric)}")
-    return ", ".join(parts) or "neither a baseline nor a control was measured"
-
-
 def _reading(score: Score, who: str | None = None) -> str:
     """What the distance to baseline and control means, in words."""
     of = f" of {who}" if who else ""
     it = who or "The release"
     if score.baseline is None:
         return f"Without a baseline the {_kind(score)} figure{of} cannot be read as a leak or as its absence."
-    if not _worse(_owner_end(score), score.baseline, score):
+    worst, best = score.ci if score.better_for_owner == "higher" else score.ci[::-1]
+    if not _worse(best, score.baseline, score):
         return (
             f"No {_kind(score)} attack of this suite does measurably better on {who or 'it'} than a guesser who sees "
             "nothing; other attacks may."
         )
     weak = score.threat == MEMBERSHIP  # a weak attack gets little without a defence, too, and another one everything
-    if score.control is not None and not weak and not _worse(score.control, _attacker_end(score), score):
+    if score.control is not None and not weak and not _worse(score.control, worst, score):
         return f"{it} leaks to {_kind(score)} as much as a release with no defence, within the interval."
     return f"{'Even ' if who else ''}{it} leaks: the attack does better than a guesser who sees nothing."
-
-
-def _value(score: Score) -> str:
-    return f"{metric_name(score.metric, score.threat)} {number(score.value, score.metric)} {interval(score)}"
 
 
 def _kind(score: Score) -> str:
@@ -385,15 +344,6 @@ def _use(run: Run) -> Score:
 def _worse(a: float, b: float, like: Score) -> bool:
     """Whether ``a`` is worse for the owner than ``b``."""
     return a < b if like.better_for_owner == "higher" else a > b
-
-
-def _owner_end(score: Score) -> float:
-    """The end of the interval that is best for the owner."""
-    return score.ci[1] if score.better_for_owner == "higher" else score.ci[0]
-
-
-def _attacker_end(score: Score) -> float:
-    return score.ci[0] if score.better_for_owner == "higher" else score.ci[1]
 
 
 def _overlap(a: Score, b: Score) -> bool:

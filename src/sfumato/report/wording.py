@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import math
 
-from sfumato.core.guarantee import Guarantee
 from sfumato.core.score import Score
+from sfumato.report.audited_runs import Reading
 
-_PERCENT = {
-    "accuracy",
-    "balanced-accuracy",
-    "rate",
-    "tpr-at-1-fpr",
-    "precision",
-    "recall",
-    "overlap",
-    "category-accuracy",
-}
-_RADIANS = {"angle", "angle-folded"}
+_PERCENT = {"accuracy", "balanced-accuracy", "category-accuracy", "rate", "tpr-at-1-fpr"}
+_PERCENT |= {"precision", "recall", "overlap"}
+ERRORS = {"mse", "l1"}  # drawn on a logarithmic scale
+_UNITS = {"psnr": (1, "dB"), "angle": (3, "rad"), "angle-folded": (3, "rad")}  # decimals and unit
 _METRICS = {
     "mse": "MSE",
     "l1": "L1 error",
     "psnr": "PSNR",
     "ssim": "SSIM",
     "auroc": "AUROC",
-    "accuracy": "accuracy",
     "balanced-accuracy": "balanced accuracy",
-    "advantage": "advantage",
-    "rate": "rate",
-    "overlap": "overlap",
     "category-accuracy": "categories right",
     "angle": "angle error",
     "angle-folded": "angle error, opposites as one",
@@ -39,44 +28,41 @@ _METRICS = {
     "frechet-distance": "Fréchet distance",
 }
 _GREEK = {"lam": "λ", "lambda": "λ", "epsilon": "ε", "eps": "ε", "delta": "δ", "sigma": "σ", "beta": "β"}
-KINDS = {
-    "dp": "Differential privacy (proven)",
-    "anonymity": "Anonymity, under conditions",
-    "empirical": "Empirical",
-    "as-published": "As published: NOT PROVEN",
-}
 
 
 def number(value: float | None, metric: str, *, unit: bool = True) -> str:
     """A value as the metric is usually written; a dash where there is none."""
     if value is None or math.isnan(value):
         return "–"
-    if metric in _PERCENT:
-        return f"{100 * value:.1f} %" if unit else f"{100 * value:.1f}"
-    if metric == "psnr":
-        return f"{value:.1f} dB" if unit else f"{value:.1f}"
-    if metric in _RADIANS:
-        return f"{value:.3f} rad" if unit else f"{value:.3f}"
-    if metric in ("mse", "l1"):
+    if metric in ERRORS:
         return _significant(value)
-    return f"{value:.3f}".replace("-0.000", "0.000")
+    decimals, name = (1, "%") if metric in _PERCENT else _UNITS.get(metric, (3, ""))
+    shown = f"{100 * value if metric in _PERCENT else value:.{decimals}f}"
+    if not name:
+        return shown.replace("-0.000", "0.000")
+    return f"{shown} {name}" if unit else shown
 
 
 def reference(value: float | None, metric: str) -> str:
-    """A baseline or a control: as ``number``, without the zeros at the end of an error."""
+    """A baseline or a control: as ``number``, without trailing zeros in an error."""
     text = number(value, metric)
-    return text.rstrip("0") if metric in ("mse", "l1") and "." in text and "e" not in text else text
+    return text.rstrip("0") if metric in ERRORS and "." in text and "e" not in text else text
 
 
-def interval(score: Score) -> str:
-    """The 95 % interval, in brackets, without the unit."""
+def interval(score: Score | Reading) -> str:
+    """The 95 % interval in brackets, without the unit."""
     low, high = (number(end, score.metric, unit=False) for end in score.ci)
     return f"[{low}, {high}]"
 
 
-def measured(score: Score) -> str:
+def measured(score: Score | Reading) -> str:
     """Value and interval."""
     return f"{number(score.value, score.metric)} {interval(score)}"
+
+
+def named(score: Score) -> str:
+    """Metric, value and interval."""
+    return f"{metric_name(score.metric, score.threat)} {measured(score)}"
 
 
 def leak(score: Score) -> str:
@@ -106,37 +92,15 @@ def count(amount: int, noun: str) -> str:
 
 
 def listed(names: list[str]) -> str:
-    """ "a", "a and b", "a, b and c"."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else "nothing"
+    """ "a", "a and b", "a, b and c"; "nothing" where there are none."""
+    if len(names) > 1:
+        return f"{', '.join(names[:-1])} and {names[-1]}"
+    return names[0] if names else "nothing"
 
 
-def epsilon_line(guarantee: Guarantee) -> str:
-    """What may be said about ε: never more than the guarantee does."""
-    if guarantee.kind == "dp":
-        return (
-            f"ε = {guarantee.epsilon:g}, δ = {guarantee.delta:g}, "
-            f"for data sets that are neighbours by: {guarantee.relation}."
-        )
-    if guarantee.kind == "as-published":
-        return f"The paper states ε = {guarantee.epsilon:g}, δ = {guarantee.delta:g}. This is NOT PROVEN."
-    if guarantee.kind == "anonymity":
-        return (
-            f"{one_in(guarantee)[0].upper()}{one_in(guarantee)[1:]}: which of the records in a "
-            f"message is meant is guessed right with probability {guarantee.anonymity:.3g} if every condition holds; "
-            "if one does not, nothing is promised. No ε can be stated."
-        )
-    return "No ε can be stated: what is known is what the attacks measured."
-
-
-def kind_line(guarantee: Guarantee) -> str:
-    """The kind of a guarantee; an anonymity says among how many."""
-    among = f": {one_in(guarantee)}" if guarantee.kind == "anonymity" else ""
-    return f"{KINDS[guarantee.kind]}{among}"
-
-
-def one_in(guarantee: Guarantee) -> str:
-    """ "one in 2", for a probability of 1/2."""
-    return f"one in {1 / guarantee.anonymity:.3g}" if guarantee.anonymity else "not one"
+def unbroken(text: str) -> str:
+    """Text in which a number stays on one line with its unit, and a setting with its value."""
+    return text.replace(" %", "\u00a0%").replace(" = ", "\u00a0=\u00a0")
 
 
 def _significant(value: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from sfumato.studies import (
     synth_flaw,
     synth_peers,
 )
-from sfumato.studies.base import Measurement, Part, Scale, Study
+from sfumato.studies.base import Measurement, Part, Scale, Study, study_result
 from sfumato.workflow import compare, compare_users
 
 _STUDIES: dict[str, Study | Measurement] = {
@@ -71,8 +70,11 @@ def run_study(
     if source not in study.data:
         raise unknown(f"data set of {name}", source, study.data)
     out = out or Path("runs") / f"{study.family}-{source}-{scale}"
-    if isinstance(study, Measurement):
-        return _measure(study, source, scale, out, seed, say)
+    if isinstance(study, Measurement):  # it has no points, and so no report
+        out.mkdir(parents=True, exist_ok=True)
+        result = {**study.result(data=source, scale=scale, seed=seed, out=out, say=say), "report": None}
+        write_json(out / f"{name}.json", result)
+        return result
     plan = study.scale(source, scale)
     options = {"source": source, "limit": plan.limit, **study.data[source]}
     results: list[dict[str, Any]] = []
@@ -81,38 +83,11 @@ def run_study(
         results += [{"part": part.name, "seed": seed + part.seed, **result} for result in found]
     folders = [out / part.name for part in plan.parts]
     page = build_report(folders, out / "report.html", title=f"{study.title.split(',')[0]} on {source} ({scale} scale)")
-    result = {
-        "study": name,
-        "data": source,
-        "scale": scale,
-        "seeds": sorted({result["seed"] for result in results}),
-        "seconds": round(sum(result["seconds"] for result in results), 1),
-        "statement": study.statement,
-        "rows": [row.to_json() for row in study.rows(source, results)],
-        "report": str(page),
-    }
+    seeds = sorted({result["seed"] for result in results})
+    seconds = sum(result["seconds"] for result in results)
+    result = study_result(study, source, scale, seeds, seconds, study.rows(source, results))
+    result["report"] = str(page)
     write_json(out / f"{name}.json", result)
-    return result
-
-
-def _measure(
-    study: Measurement, data: str, scale: str, out: Path, seed: int, say: Callable[[str], None]
-) -> dict[str, Any]:
-    """The result of a study that has no points, and so no report."""
-    out.mkdir(parents=True, exist_ok=True)
-    started = time.perf_counter()
-    rows = study.run(data=data, scale=scale, seed=seed, out=out, say=say)
-    result = {
-        "study": study.name,
-        "data": data,
-        "scale": scale,
-        "seeds": [seed],
-        "seconds": round(time.perf_counter() - started, 1),
-        "statement": study.statement,
-        "rows": [row.to_json() for row in rows],
-        "report": None,
-    }
-    write_json(out / f"{study.name}.json", result)
     return result
 
 

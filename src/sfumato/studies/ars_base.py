@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from sfumato.auditing import CPU, FULL, SMOKE, Effort
+from sfumato.studies.base import lowest
 from sfumato.workflow import Point
 
 PAPERS_ATTACKER, AGNOSTIC, KNOWN, READ = "sdec-own-mask", "sdec-any-mask", "sdec-known-mask", "sdec-read-mask"
@@ -37,5 +38,4 @@ def is_variant(result: Mapping[str, Any], variant: str) -> bool:
 
 def worst(result: Mapping[str, Any]) -> Mapping[str, Any]:
     """The lowest error of any attack on the records."""
-    scores = [s for s in result["attacks"] if s["metric"] == "mse"]
-    return min(scores, key=lambda s: float(s["value"]))
+    return lowest(s for s in result["attacks"] if s["metric"] == "mse")

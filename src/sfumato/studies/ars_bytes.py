@@ -10,7 +10,7 @@ from sfumato import load_splits
 from sfumato.auditing import CPU, SMOKE, audit
 from sfumato.mechanisms.ars.mechanism import ARS
 from sfumato.parties import FedResult, ShareResult, fedavg, simulate
-from sfumato.studies.base import Measurement, Row
+from sfumato.studies.base import Measurement, Row, plain_row
 
 _SECURE_ML = 0.934
 """The paper quotes SecureML; nothing of it is run here."""
@@ -27,14 +27,8 @@ def rows(
     *, data: str = "mnist", scale: str = "cpu", seed: int = 0, say: Callable[[str], None] = lambda _: None, **_: Any
 ) -> list[Row]:
     """Five parties. Bytes are those of whole serialised messages in both directions, counted as they passed."""
-    common: dict[str, Any] = {
-        "parties": 5,
-        "utility": ["digit"],
-        "private": [],
-        "each": _EACH[scale],
-        "seed": seed,
-        "say": say,
-    }
+    common: dict[str, Any] = {"parties": 5, "utility": ["digit"], "private": [], "each": _EACH[scale]}
+    common |= {"seed": seed, "say": say}
     few = {"epochs": 2} if scale == "smoke" else {}
     thrifty = simulate(data, params={**_THRIFTY, **few}, wire="uint4", **common)
     whole = simulate(data, params=few, wire="uint8", **common)
@@ -48,16 +42,16 @@ def rows(
     for name, result in (("FedAvg", averaged), ("DP-FedAvg, noise 1, clip 1", private)):
         for one in result.rounds:
             paper = _DPFL if result is private else None
-            found.append(_row(f"{name}, round {one.number}: accuracy", "accuracy", one.accuracy or 0.0, paper))
+            found.append(_accuracy(f"{name}, round {one.number}: accuracy", one.accuracy or 0.0, paper))
             found.append(_megabytes(f"{name}, round {one.number}: megabytes so far", one.bytes_up + one.bytes_down))
     found.append(_cheaper(thrifty, averaged))
-    found.append(_row("SecureML: accuracy, quoted from the paper", "accuracy", _SECURE_ML, _SECURE_ML))
+    found.append(_accuracy("SecureML: accuracy, quoted from the paper", _SECURE_ML, _SECURE_ML))
     return found
 
 
 def _shared(name: str, result: ShareResult) -> list[Row]:
     return [
-        _row(f"{name}: accuracy", "accuracy", result.accuracy or 0.0, _ARS),
+        _accuracy(f"{name}: accuracy", result.accuracy or 0.0, _ARS),
         _megabytes(f"{name}: megabytes", result.bytes_up + result.bytes_down),
     ]
 
@@ -82,16 +76,15 @@ def _cheaper(ours: ShareResult, theirs: FedResult) -> Row:
     ratio = (ours.bytes_up + ours.bytes_down) / (one.bytes_up + one.bytes_down)
     which = "first as accurate" if enough else "the last; none is as accurate"
     name = f"bytes of ars over FedAvg's up to round {one.number} ({which})"
-    return Row(name, "ratio", "lower", None, ratio, (ratio, ratio), holds=ratio < 1.0)
+    return plain_row(name, "ratio", "lower", ratio, holds=ratio < 1.0)
 
 
 def _megabytes(name: str, count: int) -> Row:
-    value = count / _MEGABYTE
-    return Row(name, "MB", "lower", None, value, (value, value))
+    return plain_row(name, "MB", "lower", count / _MEGABYTE)
 
 
-def _row(name: str, metric: str, value: float, paper: float | None = None) -> Row:
-    return Row(name, metric, "higher", paper, value, (value, value))
+def _accuracy(name: str, value: float, paper: float | None) -> Row:
+    return plain_row(name, "accuracy", "higher", value, paper=paper)
 
 
 STUDY = Measurement(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sfumato.studies.ars_base import FACES, LIMIT, PAPERS_ATTACKER, is_variant, ours, worst
-from sfumato.studies.base import Part, Results, Row, Scale, Study, accuracy, attack_score, score_row
+from sfumato.studies.base import Part, Results, Row, Scale, Study, accuracy, attack_score, highest, plain_row, score_row
 
 _MIXES = ("1,0,0", "0.5,0.25,0.25", "0,0.5,0.5", "0.5,0.5,0", "0.34,0.33,0.33", "0,1,0")
 _HOW_MANY = {"smoke": 2, "cpu": 3, "full": 6}
@@ -36,7 +37,7 @@ def _figure7(_data: str, results: Results) -> list[Row]:
             total = sum(map(sum, matrix))
             shares = [sum(row[code] for row in matrix) / total for code in range(len(matrix))]
             name = f"{result['point']}: {label} predicted as its more frequent answer by {found['attack']}"
-            rows.append(Row(name, "rate", "higher", None, max(shares), (max(shares), max(shares))))
+            rows.append(plain_row(name, "rate", "higher", max(shares)))
     return rows
 
 
@@ -47,8 +48,7 @@ def _figure8(_data: str, results: Results) -> list[Row]:
     for result in results:
         rows.append(score_row(f"{result['point']}: task", accuracy(result)))
         for label in ("Male", "Smiling"):
-            found = [s for s in result["attacks"] if s["metric"] == "accuracy" and s["target"] == label]
-            best = max(found, key=lambda s: float(s["value"]))
+            best = highest(_attacks_on(label, result))
             rows.append(score_row(f"{result['point']}: {label}, private, by {best['attack']}", best))
         found = result["worst"]["reidentification"]
         rows.append(score_row(f"{result['point']}: found among {found['n']} faces by {found['attack']}", found))
@@ -110,11 +110,15 @@ def _table5(_data: str, results: Results) -> list[Row]:
 def _unseen(result: Mapping[str, Any]) -> list[Row]:
     rows = [score_row(f"{result['point']}, for Smiling alone: Smiling", accuracy(result))]
     for label in _TASKS:
-        found = [s for s in result["attacks"] if s["metric"] == "accuracy" and s["target"] == label]
+        found = _attacks_on(label, result)
         if found:
-            best = max(found, key=lambda s: float(s["value"]))
-            rows.append(score_row(f"{result['point']}, for Smiling alone: {label}, told to hide it", best))
+            name = f"{result['point']}, for Smiling alone: {label}, told to hide it"
+            rows.append(score_row(name, highest(found)))
     return rows
+
+
+def _attacks_on(label: str, result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [s for s in result["attacks"] if s["metric"] == "accuracy" and s["target"] == label]
 
 
 _MIX_DATA: Mapping[str, Mapping[str, Any]] = {
@@ -122,33 +126,25 @@ _MIX_DATA: Mapping[str, Mapping[str, Any]] = {
 }
 _TASK_DATA: Mapping[str, Mapping[str, Any]] = {"celeba": {"utility": list(_TASKS), "private": []}}
 
+_mix_study = partial(Study, family="ars-mixes", data=_MIX_DATA, scale=_mixes)
 STUDIES = (
-    Study(
-        "ars-figure7",
-        "ars-mixes",
-        "Predictions of private labels pushed towards r, Figure 7",
-        "The larger λ_k, the more predictions of the k-th private label equal r_k.",
-        _MIX_DATA,
-        _mixes,
-        _figure7,
+    _mix_study(
+        name="ars-figure7",
+        title="Predictions of private labels pushed towards r, Figure 7",
+        statement="The larger λ_k, the more predictions of the k-th private label equal r_k.",
+        rows=_figure7,
     ),
-    Study(
-        "ars-figure8",
-        "ars-mixes",
-        "Accuracy on task and private labels, Figure 8",
-        "The accuracy on private labels with λ_k > 0 comes near 50 %.",
-        _MIX_DATA,
-        _mixes,
-        _figure8,
+    _mix_study(
+        name="ars-figure8",
+        title="Accuracy on task and private labels, Figure 8",
+        statement="The accuracy on private labels with λ_k > 0 comes near 50 %.",
+        rows=_figure8,
     ),
-    Study(
-        "ars-table4",
-        "ars-mixes",
-        "PSNR of the compositions of noise, Table 4",
-        "λ₀ = ½ and 1/(2M) for each label defends against both kinds of attack.",
-        _MIX_DATA,
-        _mixes,
-        _table4,
+    _mix_study(
+        name="ars-table4",
+        title="PSNR of the compositions of noise, Table 4",
+        statement="λ₀ = ½ and 1/(2M) for each label defends against both kinds of attack.",
+        rows=_table4,
     ),
     Study(
         "ars-table5",

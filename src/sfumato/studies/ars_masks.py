@@ -10,7 +10,7 @@ from typing import Any
 from sfumato import load_splits
 from sfumato.auditing.mask_overlap import overlap_errors
 from sfumato.mechanisms.ars.mechanism import ARS
-from sfumato.studies.base import Measurement, Row
+from sfumato.studies.base import Measurement, Row, plain_row
 
 _PAPER = {1.0: (0.119, 0.101, 0.082, 0.048, 0.021), 2.0: (0.179, 0.156, 0.128, 0.090, 0.025)}
 """ε = 50 and 100 of the paper, at these overlapping rates:"""
@@ -37,10 +37,10 @@ def rows(
         falls = all(a >= b for a, b in pairwise(errors[2:]))
         fall = errors[2] / errors[-1]
         name = f"ε = {epsilon:g}: error at half overlap over that of the right mask, falling from half on"
-        found.append(Row(name, "mse", "higher", paper[2] / paper[-1], fall, (fall, fall), holds=falls and fall > 1))
+        found.append(plain_row(name, "mse", "higher", fall, paper=paper[2] / paper[-1], holds=falls and fall > 1))
     tail = binomial_tail(_DIMENSIONS, _ENOUGH)
     name = f"chance that a random mask of {_DIMENSIONS} dimensions overlaps by {_ENOUGH:.0%} or more, exact"
-    found.append(Row(name, "probability", "lower", _QUOTED, tail, (tail, tail), holds=tail <= 10 * _QUOTED))
+    found.append(plain_row(name, "probability", "lower", tail, paper=_QUOTED, holds=tail <= 10 * _QUOTED))
     return found
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from sfumato.auditing import Effort
@@ -25,15 +26,7 @@ class Row:
     holds: bool | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "metric": self.metric,
-            "better": self.better,
-            "paper": self.paper,
-            "ours": self.ours,
-            "ci": list(self.ci),
-            "holds": self.holds,
-        }
+        return {**asdict(self), "ci": list(self.ci)}
 
 
 @dataclass(frozen=True)
@@ -80,7 +73,7 @@ class Study:
     rows: Callable[[str, Results], list[Row]]
 
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "title": self.title, "statement": self.statement, "data": list(self.data)}
+        return _listed(self)
 
 
 @dataclass(frozen=True)
@@ -98,7 +91,32 @@ class Measurement:
     run: Callable[..., list[Row]]
 
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "title": self.title, "statement": self.statement, "data": list(self.data)}
+        return _listed(self)
+
+    def result(self, *, data: str, scale: str, seed: int, **options: Any) -> dict[str, Any]:
+        """Measure, and give the result as stored; ``options`` go to ``run``."""
+        started = time.perf_counter()
+        rows = self.run(data=data, scale=scale, seed=seed, **options)
+        return study_result(self, data, scale, [seed], time.perf_counter() - started, rows)
+
+
+def _listed(study: Study | Measurement) -> dict[str, Any]:
+    return {"name": study.name, "title": study.title, "statement": study.statement, "data": list(study.data)}
+
+
+def study_result(
+    study: Study | Measurement, data: str, scale: str, seeds: list[int], seconds: float, rows: Sequence[Row]
+) -> dict[str, Any]:
+    """What is stored of a study that was run, but for its report."""
+    return {
+        "study": study.name,
+        "data": data,
+        "scale": scale,
+        "seeds": seeds,
+        "seconds": round(seconds, 1),
+        "statement": study.statement,
+        "rows": [row.to_json() for row in rows],
+    }
 
 
 def accuracy(result: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -110,6 +128,34 @@ def accuracy(result: Mapping[str, Any]) -> Mapping[str, Any]:
 def attack_score(result: Mapping[str, Any], attack: str, metric: str) -> Mapping[str, Any] | None:
     """One attack's score on a point."""
     return next((s for s in result["attacks"] if s["attack"] == attack and s["metric"] == metric), None)
+
+
+def points_of(results: Results, mechanism: str) -> list[Mapping[str, Any]]:
+    """The points of one mechanism."""
+    return [result for result in results if result["mechanism"] == mechanism]
+
+
+def highest(scores: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The score of the highest value, the first of them where several have it."""
+    return max(scores, key=lambda score: float(score["value"]))
+
+
+def lowest(scores: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The score of the lowest value, the first of them where several have it."""
+    return min(scores, key=lambda score: float(score["value"]))
+
+
+def plain_row(
+    name: str,
+    metric: str,
+    better: Literal["lower", "higher"],
+    value: float,
+    *,
+    paper: float | None = None,
+    holds: bool | None = None,
+) -> Row:
+    """A row for a figure without an interval."""
+    return Row(name, metric, better, paper, value, (value, value), holds)
 
 
 def score_row(name: str, score: Mapping[str, Any], **more: Any) -> Row:

@@ -7,7 +7,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from sfumato.auditing import CPU, FULL, SMOKE, Effort
-from sfumato.studies.base import Part, Results, Row, Scale, Study, score_row
+from sfumato.studies.base import Part, Results, Row, Scale, Study, highest, points_of, score_row
 from sfumato.workflow import Point
 
 CASE1: Mapping[str, Any] = {"utility": ["circle"], "private": ["digit"]}
@@ -42,11 +42,7 @@ def _of(scores: Sequence[Mapping[str, Any]], metric: str, target: str, attack: s
 
 def _best(scores: Sequence[Mapping[str, Any]], metric: str, target: str) -> Mapping[str, Any]:
     """The highest figure of all classifiers: a reader takes the best one, an attacker too."""
-    return max(_of(scores, metric, target), key=lambda s: float(s["value"]))
-
-
-def _by(results: Results, mechanism: str) -> list[Mapping[str, Any]]:
-    return [result for result in results if result["mechanism"] == mechanism]
+    return highest(_of(scores, metric, target))
 
 
 def _table1(_data: str, results: Results) -> list[Row]:
@@ -54,19 +50,18 @@ def _table1(_data: str, results: Results) -> list[Row]:
     rows: list[Row] = []
     paper = {"vae": (0.951, 0.952, 0.951), "filter-linear": (0.687, 0.899, 0.9)}
     for result in results:
-        theirs = paper.get(result["mechanism"], (None, None, None))
+        private, odd, circle = paper.get(result["mechanism"], (None, None, None))
         name = result["point"]
         small = _of(result["attacks"], "accuracy", "ge5", "probe-elu")[0]
         rows += [
-            score_row(f"{name}: private, the paper's classifier", small, paper=theirs[0]),
+            score_row(f"{name}: private, the paper's classifier", small, paper=private),
             score_row(f"{name}: private, best probe", _best(result["attacks"], "accuracy", "ge5")),
-            score_row(f"{name}: utility (odd)", _best(result["utility"], "accuracy", "odd"), paper=theirs[1]),
-            score_row(f"{name}: non-target (circle)", _best(result["utility"], "accuracy", "circle"), paper=theirs[2]),
+            score_row(f"{name}: utility (odd)", _best(result["utility"], "accuracy", "odd"), paper=odd),
+            score_row(f"{name}: non-target (circle)", _best(result["utility"], "accuracy", "circle"), paper=circle),
         ]
-    rows += _reaches(
-        "filter-linear", _by(results, "filter-linear"), "the paper's classifier", "ge5", "odd", 0.69, 0.89, "probe-elu"
-    )
-    rows += _reaches("filter", _by(results, "filter"), "the best probe", "ge5", "odd", 0.65, 0.93)
+    linear = points_of(results, "filter-linear")
+    rows += _reaches("filter-linear", linear, "the paper's classifier", "ge5", "odd", 0.69, 0.89, "probe-elu")
+    rows += _reaches("filter", points_of(results, "filter"), "the best probe", "ge5", "odd", 0.65, 0.93)
     return rows
 
 
@@ -84,7 +79,7 @@ def _reaches(
     served = [r for r in results if _best(r["utility"], "accuracy", utility)["value"] >= least]
 
     def leak(result: Mapping[str, Any]) -> Mapping[str, Any]:
-        return max(_of(result["attacks"], "accuracy", private, attack), key=lambda s: float(s["value"]))
+        return highest(_of(result["attacks"], "accuracy", private, attack))
 
     goal = f"{name} with utility ≥ {least:g}: private by {reader} ≤ {most:g}"
     if not served:
@@ -107,7 +102,7 @@ def _figure3(_data: str, results: Results) -> list[Row]:
             score_row(f"{result['point']}: circle", _best(result["utility"], "accuracy", "circle")),
         ]
     for kind in ("filter-linear", "filter"):
-        for ours, noise in zip(_by(results, kind), _by(results, "gaussian"), strict=True):
+        for ours, noise in zip(points_of(results, kind), points_of(results, "gaussian"), strict=True):
             rows += _beats(ours, noise, "digit", "circle")
     return rows
 
@@ -130,7 +125,7 @@ def _figure9(_data: str, results: Results) -> list[Row]:
     """I(z̃; y) in nats over the budget: it falls, and what rises does so within the intervals."""
     rows: list[Row] = []
     for kind in ("gaussian", "filter-linear", "filter"):
-        chain = [*_by(results, "vae"), *_by(results, kind)]
+        chain = [*points_of(results, "vae"), *points_of(results, kind)]
         for before, after in zip([None, *chain], chain, strict=False):
             now = _private_information(after)
             if before is None and kind != "gaussian":
@@ -175,16 +170,12 @@ def _adult(_data: str, scale: str) -> Scale:
 def _table2(_data: str, results: Results) -> list[Row]:
     """Means over the seeds ± their standard deviation; the best of all probes, the best of own and fresh classifier."""
     rows: list[Row] = []
-    goals = {
-        "sex accuracy": (0.70, -1),
-        "sex auroc": (0.63, -1),
-        "income accuracy": (0.82, 1),
-        "income auroc": (0.80, 1),
-    }
+    goals = {"sex accuracy": 0.70, "sex auroc": 0.63, "income accuracy": 0.82, "income auroc": 0.80}
     for kind in dict.fromkeys(result["mechanism"] for result in results):
-        mine = _by(results, kind)
-        for place, (name, (goal, sign)) in enumerate(goals.items()):
+        mine = points_of(results, kind)
+        for place, (name, goal) in enumerate(goals.items()):
             label, metric = name.split()
+            sign = -1 if label == "sex" else 1
             scores = [_best(r["attacks" if label == "sex" else "utility"], metric, label) for r in mine]
             values = [float(score["value"]) for score in scores]
             spread = stdev(values) if len(values) > 1 else 0.0
@@ -225,10 +216,10 @@ def _celeba(_data: str, scale: str) -> Scale:
 def _table3(_data: str, results: Results) -> list[Row]:
     """The accuracy of the best probe on each attribute, guessing beside it, and Smiling."""
     rows: list[Row] = []
-    (raw,) = _by(results, "vae")
+    (raw,) = points_of(results, "vae")
     shown = [face for face in FACES if any(r["part"] == face for r in results)]
     for kind in dict.fromkeys(result["mechanism"] for result in results):
-        found = dict.fromkeys(shown, raw) if kind == "vae" else {r["part"]: r for r in _by(results, kind)}
+        found = dict.fromkeys(shown, raw) if kind == "vae" else {r["part"]: r for r in points_of(results, kind)}
         leaks = {face: _best(found[face]["attacks"], "accuracy", face) for face in shown}
         paper = dict(zip(FACES, _TABLE3_PAPER["vae" if kind == "vae" else "filter"], strict=True))
         for face, leak in leaks.items():
@@ -270,16 +261,12 @@ def _table4(_data: str, results: Results) -> list[Row]:
         private, utility = ("ge5", "odd") if result["point"] == "user-1" else ("odd", "ge5")
         leak, useful = _TABLE4_PAPER[result["point"]]
         name = f"{result['part']}, {result['point']}"
-        probe, small = (
-            _best(result["attacks"], "accuracy", private),
-            _of(result["attacks"], "accuracy", private, "probe-elu")[0],
-        )
+        probe = _best(result["attacks"], "accuracy", private)
+        small = _of(result["attacks"], "accuracy", private, "probe-elu")[0]
         serves = _best(result["utility"], "accuracy", utility)
-        claim = result["part"] == "filter"
+        claim = probe["value"] <= leak if result["part"] == "filter" else None
         rows += [
-            score_row(
-                f"{name}: private, best probe", probe, paper=leak, holds=probe["value"] <= leak if claim else None
-            ),
+            score_row(f"{name}: private, best probe", probe, paper=leak, holds=claim),
             score_row(f"{name}: private, the paper's classifier", small, paper=leak, holds=small["value"] <= leak),
             score_row(f"{name}: utility", serves, paper=useful, holds=serves["value"] >= useful),
         ]

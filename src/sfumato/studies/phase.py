@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from sfumato.auditing import CPU, FULL, SMOKE, Effort
-from sfumato.studies.base import Part, Results, Row, Scale, Study, accuracy, attack_score, score_row
+from sfumato.studies.base import Part, Results, Row, Scale, Study, accuracy, attack_score, highest, lowest, score_row
 from sfumato.workflow import Point
 
 DATA: dict[str, Mapping[str, Any]] = {
@@ -133,6 +133,11 @@ def _at(values: tuple[float | None, ...] | None, place: int | None) -> float | N
     return None if values is None or place is None else values[place]
 
 
+def _rest(interval: Sequence[float]) -> tuple[float, float]:
+    """The interval of what a share leaves of 1."""
+    return 1.0 - interval[1], 1.0 - interval[0]
+
+
 def _errors(data: str, results: Results) -> list[Row]:
     """Error rates; ``holds``: not more than two points above the original network."""
     rows = []
@@ -144,8 +149,8 @@ def _errors(data: str, results: Results) -> list[Row]:
             original[result["part"]] = error
         within = error <= original[result["part"]] + _ALLOWED if result["mechanism"] == "phase" else None
         paper = _at(PAPER_ERRORS.get(_key(data, result)), _PLACE.get(result["point"]))
-        ci = (1.0 - score["ci"][1], 1.0 - score["ci"][0])
-        rows.append(Row(f"{_title(result)}: error rate", "error", "lower", paper, error, ci, within))
+        name = f"{_title(result)}: error rate"
+        rows.append(Row(name, "error", "lower", paper, error, _rest(score["ci"]), within))
     return rows
 
 
@@ -164,18 +169,14 @@ def _reconstructions(data: str, results: Results) -> list[Row]:
                 continue
             paper = _at(figures, None if place is None else place if result["mechanism"] != "phase" else 5 + shift)
             rows.append(score_row(f"{_title(result)}: {attack}", score, paper=paper))
-        single = [score for score in result["attacks"] if _single_l1(score)]
+        single = [s for s in result["attacks"] if s["threat"] == "reconstruction" and s["metric"] == "l1"]
         if not single:
             continue
-        best = min(single, key=lambda s: float(s["value"]))
+        best = lowest(single)
         claim = _at(figures, 6) if result["point"] == "phase-published-d-2" else None
         holds = None if claim is None else best["value"] >= claim
         rows.append(score_row(f"{_title(result)}: best attack ({best['attack']})", best, paper=claim, holds=holds))
     return rows
-
-
-def _single_l1(score: Mapping[str, Any]) -> bool:
-    return bool(score["threat"] == "reconstruction" and score["metric"] == "l1")
 
 
 def _utility_and_privacy(data: str, results: Results) -> list[Row]:
@@ -207,9 +208,9 @@ def _table4(data: str, results: Results) -> list[Row]:
             figures = PAPER_FAILURE.get(_key(data, result)) if attack == "reid-decode" else None
             paper = _at(figures, None if place is None else place + shift)
             failure = 1.0 - score["value"]
-            ci = (1.0 - score["ci"][1], 1.0 - score["ci"][0])
             holds = None if paper is None or shift == 0 else failure >= paper
-            rows.append(Row(f"{_title(result)}: {attack}", "failure rate", "higher", paper, failure, ci, holds))
+            name = f"{_title(result)}: {attack}"
+            rows.append(Row(name, "failure rate", "higher", paper, failure, _rest(score["ci"]), holds))
     return rows
 
 
@@ -219,7 +220,7 @@ def _figure3(_data: str, results: Results) -> list[Row]:
     for result in results:
         scores = [s for s in result["attacks"] if s["metric"] == "ssim" and s["threat"] == "reconstruction"]
         if scores:
-            worst = max(scores, key=lambda s: float(s["value"]))
+            worst = highest(scores)
             rows.append(score_row(f"{_title(result)}: best single guess ({worst['attack']})", worst))
         listed = attack_score(result, "list-decoder", "ssim")
         if listed is not None:
@@ -279,10 +280,9 @@ _FRONT: Mapping[str, tuple[tuple[int, float], ...]] = {
 
 def _front_scale(data: str, scale: str) -> Scale:
     epochs = {"smoke": 1, "cpu": 2 * _EPOCHS[data], "full": 5 * _EPOCHS[data]}[scale]
+    plain = {"model": "lenet", "epochs": epochs}
     points = tuple(
-        Point(
-            "phase", {"model": "lenet", "epochs": epochs, "channels": channels, "lam": lam}, "lam", tag=f"k{channels}"
-        )
+        Point("phase", {**plain, "channels": channels, "lam": lam}, "lam", tag=f"k{channels}")
         for channels, lam in _FRONT[scale]
     )
     limit = {"smoke": _SMOKE_LIMIT, "cpu": 12_000}.get(scale)

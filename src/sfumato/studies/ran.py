@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from sfumato.auditing import CPU, FULL, SMOKE, Effort
-from sfumato.studies.base import Part, Results, Row, Scale, Study, accuracy, attack_score, score_row
+from sfumato.studies.base import Part, Results, Row, Scale, Study, accuracy, attack_score, highest, points_of, score_row
 from sfumato.workflow import Point
 
 DATA: dict[str, Mapping[str, Any]] = {
@@ -65,10 +66,6 @@ _ATTACKERS = {
 }
 
 
-def _by(results: Results, mechanism: str) -> list[Mapping[str, Any]]:
-    return [result for result in results if result["mechanism"] == mechanism]
-
-
 def _figure3(data: str, results: Results) -> list[Row]:
     """Every point's accuracy and error, then the paper's three statements (§3.1)."""
     rows: list[Row] = []
@@ -78,31 +75,17 @@ def _figure3(data: str, results: Results) -> list[Row]:
         mirror = attack_score(result, "inverse-mirror", "mse")
         if mirror is not None:
             rows.append(score_row(f"{result['point']}: mirror decoder (the paper's attacker)", mirror))
-    (dnn,) = _by(results, "dnn")
-    ran = _by(results, "ran")
+    (dnn,) = points_of(results, "dnn")
+    ran = points_of(results, "ran")
     best = max(ran, key=lambda result: float(accuracy(result)["value"]))
     ours, theirs = accuracy(best), accuracy(dnn)
-    rows.append(
-        score_row(
-            f"ran, best λ ({best['point']}): accuracy reaches the paper's",
-            ours,
-            paper=PAPER_ACCURACY.get(data),
-            holds=None if data not in PAPER_ACCURACY else ours["value"] >= PAPER_ACCURACY[data],
-        )
-    )
+    paper = PAPER_ACCURACY.get(data)
+    name = f"ran, best λ ({best['point']}): accuracy reaches the paper's"
+    rows.append(score_row(name, ours, paper=paper, holds=None if paper is None else ours["value"] >= paper))
     gain = ours["value"] - theirs["value"]
     spread = (ours["ci"][0] - theirs["ci"][1], ours["ci"][1] - theirs["ci"][0])
-    rows.append(
-        Row(
-            "ran is more accurate than dnn (accuracy difference)",
-            "accuracy",
-            "higher",
-            None,
-            gain,
-            spread,
-            spread[0] > 0,
-        )
-    )
+    name = "ran is more accurate than dnn (accuracy difference)"
+    rows.append(Row(name, "accuracy", "higher", None, gain, spread, spread[0] > 0))
     for result in ran:
         for attack, title in _ATTACKERS.items():
             rows += _hides_more(result, dnn, attack, title)
@@ -142,37 +125,32 @@ def _figure6(_data: str, results: Results) -> list[Row]:
     for result in results:
         scores = [s for s in result["attacks"] if s["metric"] == "ssim"]
         if scores:
-            worst = max(scores, key=lambda s: float(s["value"]))
+            worst = highest(scores)
             claim = worst["ci"][1] < 0.3 if result["mechanism"] == "ran" else None
             rows.append(score_row(f"{result['point']}: SSIM of the best reconstruction", worst, holds=claim))
     return rows
 
 
-FIGURE3 = Study(
+_study = partial(Study, family="ran", scale=_scale)
+FIGURE3 = _study(
     name="ran-figure3",
-    family="ran",
     title="RAN, Figure 3: accuracy against reconstruction error",
     statement="ran is more accurate than dnn and hides more than plain features from a separately trained decoder.",
     data=DATA,
-    scale=_scale,
     rows=_figure3,
 )
-FIGURE4 = Study(
+FIGURE4 = _study(
     name="ran-figure4",
-    family="ran",
     title="RAN, Figure 4: the features in three dimensions",
     statement="ran's features are as separable by class as a plain network's.",
     data=DATA,
-    scale=_scale,
     rows=_figure4,
 )
-FIGURE6 = Study(
+FIGURE6 = _study(
     name="ran-figure6",
-    family="ran",
     title="RAN, Figure 6: raw, noisy and reconstructed pictures",
     statement="Images reconstructed from ran's features are dramatically corrupted.",
     data={name: DATA[name] for name in ("cifar10", "mnist", "digits")},
-    scale=_scale,
     rows=_figure6,
 )
 STUDIES = (FIGURE3, FIGURE4, FIGURE6)

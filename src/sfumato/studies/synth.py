@@ -11,7 +11,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from sfumato.auditing import CPU, FULL, SMOKE, Effort
-from sfumato.studies.base import Part, Results, Row, Scale, Study, score_row
+from sfumato.studies.base import Part, Results, Row, Scale, Study, highest, score_row
 from sfumato.workflow import Point
 
 _SEEDS: Mapping[str, tuple[int, ...]] = {"smoke": (0,), "cpu": (0, 1, 2, 3, 4), "full": (0, 1, 2, 3, 4)}
@@ -41,11 +41,7 @@ _METHODS_PAPER = {("mnist", "noise-layer"): 0.9819}
 
 _QUESTIONS = 40
 """Canaries hear so many answers: a run of the mixture takes minutes."""
-_EFFORTS: dict[str, Effort] = {
-    "smoke": SMOKE,
-    "cpu": replace(CPU, task_epochs=4),
-    "full": FULL,
-}
+_EFFORTS: dict[str, Effort] = {"smoke": SMOKE, "cpu": replace(CPU, task_epochs=4), "full": FULL}
 
 
 def _table(data: str, scale: str) -> Scale:
@@ -89,15 +85,9 @@ def _mean_row(name: str, scores: list[Mapping[str, Any]], paper: float | None, g
     if len(values) == 1:
         return score_row(name, scores[0], paper=paper, holds=None if goal is None else values[0] >= goal)
     middle, reach = mean(values), 2 * stdev(values) / len(values) ** 0.5
-    return Row(
-        name=f"{name}, mean of {len(values)} seeds",
-        metric="accuracy",
-        better="higher",
-        paper=paper,
-        ours=middle,
-        ci=(middle - reach, middle + reach),
-        holds=None if goal is None else middle >= goal,
-    )
+    holds = None if goal is None else middle >= goal
+    name = f"{name}, mean of {len(values)} seeds"
+    return Row(name, "accuracy", "higher", paper, middle, (middle - reach, middle + reach), holds)
 
 
 def _table1(data: str, results: Results) -> list[Row]:
@@ -138,7 +128,7 @@ def _bounds(results: Results) -> list[Row]:
     for result in results:
         found = [score for score in result["attacks"] if score["metric"] == "epsilon-lower-bound"]
         if found and result["part"] == "seed-0":
-            worst = max(found, key=lambda score: float(score["value"]))
+            worst = highest(found)
             claimed = float(result["guarantee"]["epsilon"])
             name = f"{result['point']}: claimed ε = {claimed:.3f}, lower bound by {worst['attack']}"
             rows.append(score_row(name, worst, holds=float(worst["value"]) <= claimed))

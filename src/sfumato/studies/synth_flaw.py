@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -46,17 +45,7 @@ def rows(
 
 def run(*, scale: str = "cpu", seed: int = 0, data: str = "digits") -> dict[str, Any]:
     """The study's JSON."""
-    started = time.perf_counter()
-    found = rows(data=data, scale=scale, seed=seed)
-    return {
-        "study": STUDY.name,
-        "data": data,
-        "scale": scale,
-        "seeds": [seed],
-        "seconds": round(time.perf_counter() - started, 1),
-        "statement": STUDY.statement,
-        "rows": [row.to_json() for row in found],
-    }
+    return STUDY.result(data=data, scale=scale, seed=seed)
 
 
 def _findings(others: torch.Tensor, record: torch.Tensor, draws: int, seed: int) -> list[Finding]:

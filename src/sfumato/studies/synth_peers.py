@@ -24,7 +24,7 @@ from sfumato.core.errors import unknown
 from sfumato.core.randomness import derive_seed
 from sfumato.core.run_folder import read_json, write_json
 from sfumato.mechanisms.synth.mechanism import Synth
-from sfumato.studies.base import Measurement, Row
+from sfumato.studies.base import Measurement, Row, plain_row
 from sfumato.studies.peers import PEERS, run_peer
 from sfumato.studies.peers.peer_tables import as_codes, as_values, from_codes, from_values
 
@@ -170,7 +170,7 @@ def _rows(found: dict[tuple[str, float | None], list[dict[str, Any]]]) -> list[R
         failed = next((result["failed"] for result in results if "failed" in result), None)
         if failed is not None:
             seconds = results[0]["seconds"]
-            table.append(Row(f"{title}: {failed}", "seconds", "lower", None, seconds, (seconds, seconds)))
+            table.append(plain_row(f"{title}: {failed}", "seconds", "lower", seconds))
             continue
         for student in STUDENTS:
             for metric in METRICS:
@@ -181,17 +181,8 @@ def _rows(found: dict[tuple[str, float | None], list[dict[str, Any]]]) -> list[R
         spent = [float(result["seconds"]) for result in results if "seconds" in result]
         if spent:
             quick = max(spent) < SECONDS if (name, epsilon) == (OURS, 1.0) else None
-            table.append(
-                Row(
-                    f"{title}: to learn and draw",
-                    "seconds",
-                    "lower",
-                    None,
-                    float(np.mean(spent)),
-                    (min(spent), max(spent)),
-                    quick,
-                )
-            )
+            mean, ends = float(np.mean(spent)), (min(spent), max(spent))
+            table.append(Row(f"{title}: to learn and draw", "seconds", "lower", None, mean, ends, quick))
     return table
 
 

@@ -33,10 +33,9 @@ class AttributeProbe(AttributeAttack):
     twice a record.
     """
 
-    def __init__(self, *, label: str, kind: Kind = "linear", records: int = 20_000) -> None:
-        self.label = label
-        self.kind = kind
-        self.records = records
+    label: str
+    kind: Kind = "linear"
+    records: int = 20_000
 
     @property
     def name(self) -> str:  # type: ignore[override]

@@ -75,20 +75,8 @@ class SearchMask(KnownMask):
     name = "sdec-search-mask"
     grants = ()
 
-    def __init__(
-        self,
-        *,
-        epochs: int = 24,
-        batch: int = 128,
-        rate: float = 4e-3,
-        width: int = 2,
-        steps: int = 2000,
-        candidates: int = 64,
-        records: int = 200,
-    ) -> None:
-        super().__init__(epochs=epochs, batch=batch, rate=rate, width=width, steps=steps)
-        self.candidates = candidates
-        self.records = records
+    candidates: int = 64
+    records: int = 200
 
     def obstacle(self, knowledge: Knowledge) -> str | None:
         return participant_missing(knowledge)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -37,15 +37,12 @@ class SubstituteDecoder(ReconstructionAttack):
     fresh: ClassVar[bool] = True
     """Whether pairs that are made again are other pairs."""
 
-    def __init__(
-        self, *, epochs: int = 24, batch: int = 128, rate: float = 4e-3, width: int = 2, steps: int = 2000
-    ) -> None:
-        self.epochs = epochs
-        self.batch = batch
-        self.rate = rate
-        self.width = width
-        self.steps = steps
-        self._trained: Memo[torch.nn.Module] = Memo()
+    epochs: int = 24
+    batch: int = 128
+    rate: float = 4e-3
+    width: int = 2
+    steps: int = 2000
+    _trained: Memo[torch.nn.Module] = field(default_factory=Memo, init=False)
 
     @abstractmethod
     def inputs(self, data: Dataset, knowledge: Knowledge, seed: int) -> FloatArray:
@@ -140,8 +137,7 @@ class AverageShares(ReconstructionAttack):
     wants_repeats = True
     _averaged: ClassVar[str] = "a record leaves in the same way every time: there is nothing to average"
 
-    def __init__(self, *, inverse: InverseNetwork) -> None:
-        self.inverse = inverse
+    inverse: InverseNetwork
 
     def obstacle(self, knowledge: Knowledge) -> str | None:
         if not knowledge.repeats:

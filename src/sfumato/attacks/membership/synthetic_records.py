@@ -79,8 +79,7 @@ class NearestSynthetic(MembershipAttack):
     ``within`` compares with synthetic records of the candidate's own class only.
     """
 
-    def __init__(self, *, within: bool = False) -> None:
-        self.within = within
+    within: bool = False
 
     @property
     def name(self) -> str:  # type: ignore[override]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import ClassVar, Literal
 
 import torch
@@ -32,25 +33,14 @@ class InverseNetwork(ReconstructionAttack):
     title = "dec(x)"
     how = "a decoder reads the message as it is"
 
-    def __init__(
-        self,
-        *,
-        decoder: Literal["mirror", "residual"] = "residual",
-        epochs: int = 6,
-        batch: int = 128,
-        rate: float = 4e-3,
-        width: int = 32,
-        fewest_steps: int = 500,
-        renewals: int = 0,
-    ) -> None:
-        self.decoder = decoder
-        self.epochs = epochs
-        self.batch = batch
-        self.rate = rate
-        self.width = width
-        self.fewest_steps = fewest_steps
-        self.renewals = renewals
-        self._trained: Memo[nn.Module] = Memo()
+    decoder: Literal["mirror", "residual"] = "residual"
+    epochs: int = 6
+    batch: int = 128
+    rate: float = 4e-3
+    width: int = 32
+    fewest_steps: int = 500
+    renewals: int = 0
+    _trained: Memo[nn.Module] = field(default_factory=Memo, init=False)
 
     @property
     def name(self) -> str:  # type: ignore[override]

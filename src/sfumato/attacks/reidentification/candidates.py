@@ -64,8 +64,7 @@ class ReidentifyByDecoding(ReidentificationAttack):
 
     name = "reid-decode"
 
-    def __init__(self, *, inverse: InverseNetwork) -> None:
-        self.inverse = inverse
+    inverse: InverseNetwork
 
     def guess(self, release: Release, knowledge: Knowledge) -> IntArray:
         assert knowledge.candidates is not None  # obstacle() has seen to it

@@ -112,10 +112,9 @@ def _with_norms(turned: Tensor) -> FloatArray:
 class CloudProbe(AttributeAttack):
     """Predicts a private label from the cloud's view of a message; of all kinds the best one counts."""
 
-    def __init__(self, *, label: str, view: CloudView, kind: CloudKind = "linear") -> None:
-        self.label = label
-        self.view = view
-        self.kind = kind
+    label: str
+    view: CloudView
+    kind: CloudKind = "linear"
 
     @property
     def name(self) -> str:  # type: ignore[override]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import field
 
 import numpy as np
 import torch
@@ -73,22 +74,13 @@ class InverseCritic(ReconstructionAttack):
     title = "critic picks the rotation, then decode"
     how = "the direction that looks most like a feature"
 
-    def __init__(
-        self,
-        *,
-        decoder: PlainDecoder,
-        epochs: int = 6,
-        width: int = 16,
-        fewest_steps: int = 500,
-        records: int = 8000,
-    ) -> None:
-        self.decoder = decoder
-        self.epochs = epochs
-        self.width = width
-        self.fewest_steps = fewest_steps
-        self.records = records
-        self._trained: Memo[Critic] = Memo()
-        self._found: Memo[FloatArray] = Memo()
+    decoder: PlainDecoder
+    epochs: int = 6
+    width: int = 16
+    fewest_steps: int = 500
+    records: int = 8000
+    _trained: Memo[Critic] = field(default_factory=Memo, init=False)
+    _found: Memo[FloatArray] = field(default_factory=Memo, init=False)
 
     def obstacle(self, knowledge: Knowledge) -> str | None:
         return super().obstacle(knowledge) or device_missing(knowledge) or encoder_missing(knowledge)
@@ -199,8 +191,7 @@ class EstimateAngle(Attack):
     name = "key-angle"
     threat = "key"
 
-    def __init__(self, *, inverse: InverseCritic) -> None:
-        self.inverse = inverse
+    inverse: InverseCritic
 
     def obstacle(self, knowledge: Knowledge) -> str | None:
         return self.inverse.obstacle(knowledge)

@@ -26,18 +26,7 @@ class InverseFrame(InverseNetwork):
     title = "rotation invariants"
     how = "a decoder reads what no rotation changes"
 
-    def __init__(
-        self,
-        *,
-        epochs: int = 6,
-        batch: int = 128,
-        rate: float = 4e-3,
-        width: int = 32,
-        fewest_steps: int = 500,
-        records: int = 15_000,
-    ) -> None:
-        super().__init__(epochs=epochs, batch=batch, rate=rate, width=width, fewest_steps=fewest_steps)
-        self.records = records
+    records: int = 15_000
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -62,8 +51,7 @@ class AverageFrame(ReconstructionAttack):
     how = "changing decoys average out"
     wants_repeats = True
 
-    def __init__(self, *, inverse: InverseFrame) -> None:
-        self.inverse = inverse
+    inverse: InverseFrame
 
     def obstacle(self, knowledge: Knowledge) -> str | None:
         return self.inverse.obstacle(knowledge) or repeats_missing(knowledge)

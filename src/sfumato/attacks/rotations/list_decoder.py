@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import field
 
 import numpy as np
 import torch
@@ -33,8 +34,7 @@ class ListAttack(Attack):
 
     threat = "list-reconstruction"
 
-    def __init__(self) -> None:
-        self._centres: Memo[FloatArray] = Memo()
+    _centres: Memo[FloatArray] = field(default_factory=Memo, init=False)
 
     def obstacle(self, knowledge: Knowledge) -> str | None:
         return super().obstacle(knowledge) or device_missing(knowledge)
@@ -68,9 +68,7 @@ class ListCritic(ListAttack):
 
     name = "list-critic"
 
-    def __init__(self, *, inverse: InverseCritic) -> None:
-        super().__init__()
-        self.inverse = inverse
+    inverse: InverseCritic
 
     def obstacle(self, knowledge: Knowledge) -> str | None:
         return super().obstacle(knowledge) or self.inverse.obstacle(knowledge)
@@ -91,12 +89,10 @@ class ListDecoder(ListAttack):
     name = "list-decoder"
     title = "list decoder"
 
-    def __init__(self, *, epochs: int = 6, width: int = 32, fewest_steps: int = 500, records: int = 10_000) -> None:
-        super().__init__()
-        self.epochs = epochs
-        self.width = width
-        self.fewest_steps = fewest_steps
-        self.records = records
+    epochs: int = 6
+    width: int = 32
+    fewest_steps: int = 500
+    records: int = 10_000
 
     def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
         return forward_in_batches(self._train(knowledge), as_tensor(release.payload)).numpy()

@@ -114,8 +114,7 @@ class RowsByDecoding(RowAttack):
     name = "rows-decode"
     title = "Right row, by decoding"
 
-    def __init__(self, *, inverse: InverseFrame) -> None:
-        self.inverse = inverse
+    inverse: InverseFrame
 
     def guess(self, release: Release, knowledge: Knowledge) -> IntArray:
         assert knowledge.line_ups is not None  # obstacle() has seen to it
@@ -136,8 +135,7 @@ class RowsByCritic(RowAttack):
     name = "rows-critic"
     title = "Right row, by a critic"
 
-    def __init__(self, *, inverse: InverseCritic) -> None:
-        self.inverse = inverse
+    inverse: InverseCritic
 
     def obstacle(self, knowledge: Knowledge) -> str | None:
         return super().obstacle(knowledge) or encoder_missing(knowledge)

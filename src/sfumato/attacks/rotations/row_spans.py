@@ -31,8 +31,7 @@ class IntersectSpans(ReconstructionAttack):
     how = "what several messages of one record have in common"
     wants_repeats = True
 
-    def __init__(self, *, decoder: PlainDecoder) -> None:
-        self.decoder = decoder
+    decoder: PlainDecoder
 
     def obstacle(self, knowledge: Knowledge) -> str | None:
         missing = super().obstacle(knowledge) or device_missing(knowledge) or encoder_missing(knowledge)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from sfumato.core.dataset import FloatArray
 from sfumato.core.schema import AudioFrame
-from sfumato.data.file_errors import fault
+from sfumato.data.file_errors import Place
 from sfumato.data.limits import MAX_SAMPLE_RATE
 
 LOW_DB, HIGH_DB = -80.0, 0.0
@@ -27,7 +27,7 @@ _WIDTHS = {1: ("u1", 128.0), 2: ("<i2", 32768.0), 4: ("<i4", 2147483648.0)}
 Samples = npt.NDArray[np.float64]
 
 
-def read_wav(data: bytes, seconds: float, file: str, column: str, row: int) -> tuple[Samples, int]:
+def read_wav(data: bytes, seconds: float, where: Place) -> tuple[Samples, int]:
     """Return the first ``seconds`` of a PCM recording as mono samples in [−1, 1], and its sample rate."""
     try:
         with wave.open(io.BytesIO(data)) as reader:
@@ -36,20 +36,15 @@ def read_wav(data: bytes, seconds: float, file: str, column: str, row: int) -> t
                 raise wave.Error(f"{8 * width}-bit at {rate} Hz")
             raw = reader.readframes(int(np.ceil(seconds * rate)))
     except (wave.Error, EOFError, RuntimeError) as error:
-        raise fault(
-            file,
-            f"the recording cannot be read ({error})",
-            column=column,
-            row=row,
-            remedy="store it as PCM .wav with 8, 16 or 32 bits",
-        ) from error
+        what = f"the recording cannot be read ({error})"
+        raise where.fault(what, "store it as PCM .wav with 8, 16 or 32 bits") from error
     kind, scale = _WIDTHS[width]
     raw = raw[: len(raw) - len(raw) % (width * channels)]
     samples = np.frombuffer(raw, kind).astype(np.float64)
     if width == 1:
         samples -= 128.0
     if not len(samples):
-        raise fault(file, "the recording is empty", column=column, row=row, remedy="remove the row")
+        raise where.fault("the recording is empty", "remove the row")
     return samples.reshape(-1, channels).mean(axis=1) / scale, rate
 
 

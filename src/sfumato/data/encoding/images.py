@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.dataset import FloatArray
+from sfumato.core.errors import DataError
 from sfumato.data.encoding.list_cells import check_finite, dense, is_encoded
-from sfumato.data.file_errors import fault
+from sfumato.data.file_errors import Place
 from sfumato.data.limits import MAX_CELL_BYTES, MAX_PIXELS
 
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
@@ -18,27 +19,19 @@ _GREY = ("1", "L", "LA")
 _COLOUR = ("RGB", "RGBA", "P", "PA", "CMYK", "YCbCr", "HSV", "LAB", "RGBX")
 
 
-def cell_bytes(cell: Any, file: str, column: str, row: int) -> bytes:
+def cell_bytes(cell: Any, where: Place) -> bytes:
     """Return the bytes of one encoded cell (a binary or struct arrow scalar), checked for presence and size."""
     value = cell.as_py()
     if isinstance(value, dict):
         value = value.get("bytes")
     if not value:
-        raise fault(file, "the record is missing", column=column, row=row, remedy="store the bytes or remove the row")
+        raise where.fault("the record is missing", "store the bytes or remove the row")
     if len(value) > MAX_CELL_BYTES:
-        raise fault(
-            file,
-            f"the record is larger than {MAX_CELL_BYTES >> 20} MB",
-            column=column,
-            row=row,
-            remedy="make it smaller",
-        )
+        raise where.fault(f"the record is larger than {MAX_CELL_BYTES >> 20} MB", "make it smaller")
     return bytes(value)
 
 
-def decode(
-    data: bytes, file: str, column: str, row: int, *, channels: int | None = None, side: int | None = None
-) -> npt.NDArray[np.uint8]:
+def decode(data: bytes, where: Place, *, channels: int | None = None, side: int | None = None) -> npt.NDArray[np.uint8]:
     """Decode one image to uint8 ``(C, H, W)``.
 
     With ``channels=3`` a grey image becomes colour. The reverse is an error, because it would silently lose
@@ -49,39 +42,19 @@ def decode(
     try:
         with Image.open(io.BytesIO(data), formats=FORMATS) as image:
             if image.width * image.height > MAX_PIXELS:
-                raise fault(
-                    file,
-                    f"the image has {image.width}×{image.height} pixels, more than {MAX_PIXELS}",
-                    column=column,
-                    row=row,
-                    remedy="scale it down",
-                )
+                size = f"{image.width}×{image.height}"
+                raise where.fault(f"the image has {size} pixels, more than {MAX_PIXELS}", "scale it down")
             if image.mode not in _GREY + _COLOUR:
-                raise fault(
-                    file,
-                    f"images of mode {image.mode} are not supported",
-                    column=column,
-                    row=row,
-                    remedy="store it as 8-bit grey or colour",
-                )
+                what = f"images of mode {image.mode} are not supported"
+                raise where.fault(what, "store it as 8-bit grey or colour")
             grey = image.mode in _GREY
             if channels == 1 and not grey:
-                raise fault(
-                    file,
-                    "the image is in colour but the others are grey",
-                    column=column,
-                    row=row,
-                    remedy="store all images in the same mode",
-                )
+                what = "the image is in colour but the others are grey"
+                raise where.fault(what, "store all images in the same mode")
             picture = image.convert("RGB" if channels == 3 or not grey else "L")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise fault(
-            file,
-            f"the image cannot be read ({str(error)[:80].rstrip('.')})",
-            column=column,
-            row=row,
-            remedy="replace it or remove the row",
-        ) from error
+        what = f"the image cannot be read ({str(error)[:80].rstrip('.')})"
+        raise where.fault(what, "replace it or remove the row") from error
     if side is not None and picture.size != (side, side):
         edge = min(picture.size)
         left, top = (picture.width - edge) // 2, (picture.height - edge) // 2
@@ -104,62 +77,47 @@ def png(record: FloatArray) -> bytes:
 def encode(
     array: Any,
     shape: tuple[int, ...],
-    file: str,
-    column: str,
-    first_row: int,
+    where: Place,
     *,
     side: int | None = None,
     cell_shape: tuple[int, ...] | None = None,
 ) -> FloatArray:
-    """Encode a column of images as float32 ``(rows, *shape)`` in [0, 1]. An image of another size raises."""
+    """Encode a column of images as float32 ``(rows, *shape)`` in [0, 1]. An image of another size raises.
+
+    ``where`` is the place of the first image.
+    """
     if not is_encoded(array.type):
-        return _pixels(dense(array, file, column, first_row, cell_shape), shape, file, column, first_row)
+        return _pixels(dense(array, where, cell_shape), shape, where)
     out = np.empty((len(array), *shape), dtype=np.uint8)
     for place, cell in enumerate(array):
-        row = first_row + place
-        image = decode(cell_bytes(cell, file, column, row), file, column, row, channels=shape[0], side=side)
+        here = where.below(place)
+        image = decode(cell_bytes(cell, here), here, channels=shape[0], side=side)
         if image.shape != shape:
-            raise fault(
-                file,
-                f"the image is {_size(image.shape)}, expected {_size(shape)}",
-                column=column,
-                row=row,
-                remedy="resize it to match the others",
-            )
+            raise _wrong_size(image.shape, shape, here)
         out[place] = image
     return np.multiply(out, np.float32(1 / 255), dtype=np.float32)
 
 
-def _pixels(values: npt.NDArray[Any], shape: tuple[int, ...], file: str, column: str, first_row: int) -> FloatArray:
+def _pixels(values: npt.NDArray[Any], shape: tuple[int, ...], where: Place) -> FloatArray:
     rows, cell = len(values), values.shape[1:]
     if cell == shape or (cell == shape[1:] and shape[0] == 1) or cell == (int(np.prod(shape)),):
         values = values.reshape(rows, *shape)
     elif cell == (*shape[1:], shape[0]):
         values = np.moveaxis(values, -1, 1)
     else:
-        raise fault(
-            file,
-            f"the image is {_size(cell)}, expected {_size(shape)}",
-            column=column,
-            row=first_row,
-            remedy="resize it to match the others",
-        )
+        raise _wrong_size(cell, shape, where)
     whole = values.dtype.kind in "iub"
     if not whole:
-        check_finite(values, file, column, first_row)
+        check_finite(values, where)
     top = 255 if whole else 1
     if rows and values.dtype != np.uint8 and (values.min() < 0 or values.max() > top):
         outside = ((values < 0) | (values > top)).reshape(rows, -1).any(axis=1)
-        raise fault(
-            file,
-            f"a pixel is outside [0, {top}]",
-            column=column,
-            row=first_row + int(np.argmax(outside)),
-            remedy="store pixels as whole numbers from 0 to 255 or as fractions from 0 to 1",
-        )
+        remedy = "store pixels as whole numbers from 0 to 255 or as fractions from 0 to 1"
+        raise where.below(int(np.argmax(outside))).fault(f"a pixel is outside [0, {top}]", remedy)
     out: FloatArray = np.ascontiguousarray(values, dtype=np.float32)
     return np.multiply(out, np.float32(1 / 255)) if whole else out
 
 
-def _size(shape: tuple[int, ...]) -> str:
-    return "×".join(str(side) for side in shape)
+def _wrong_size(found: tuple[int, ...], expected: tuple[int, ...], where: Place) -> DataError:
+    sizes = ["×".join(str(side) for side in shape) for shape in (found, expected)]
+    return where.fault(f"the image is {sizes[0]}, expected {sizes[1]}", "resize it to match the others")

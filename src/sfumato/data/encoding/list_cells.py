@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.data.file_errors import fault
+from sfumato.core.errors import DataError
+from sfumato.data.file_errors import Place
 
 AnyArray = npt.NDArray[Any]
 
@@ -35,8 +37,11 @@ def first_null(array: Any) -> int | None:
     return int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
 
 
-def dense(array: Any, file: str, column: str, first_row: int, cell_shape: tuple[int, ...] | None = None) -> AnyArray:
-    """Convert list cells of equal length to an array ``(rows, *cell)``. Ragged or missing cells raise."""
+def dense(array: Any, where: Place, cell_shape: tuple[int, ...] | None = None) -> AnyArray:
+    """Convert list cells of equal length to an array ``(rows, *cell)``. Ragged or missing cells raise.
+
+    ``where`` is the place of the first cell.
+    """
     import pyarrow.types as pt
 
     rows = len(array)
@@ -45,13 +50,7 @@ def dense(array: Any, file: str, column: str, first_row: int, cell_shape: tuple[
     while is_list(array.type):
         missing = first_null(array)
         if missing is not None:
-            raise fault(
-                file,
-                "the record is missing",
-                column=column,
-                row=first_row + missing // per_row,
-                remedy="remove the row",
-            )
+            raise where.below(missing // per_row).fault("the record is missing", "remove the row")
         if pt.is_fixed_size_list(array.type):
             side = int(array.type.list_size)
         else:
@@ -59,39 +58,28 @@ def dense(array: Any, file: str, column: str, first_row: int, cell_shape: tuple[
             side = int(lengths[0]) if len(lengths) else 0
             odd = np.flatnonzero(lengths != side)
             if len(odd):
-                raise fault(
-                    file,
-                    f"the record has {lengths[odd[0]]} values, others have {side}",
-                    column=column,
-                    row=first_row + int(odd[0]) // per_row,
-                    remedy="make all records the same length",
-                )
+                what = f"the record has {lengths[odd[0]]} values, others have {side}"
+                raise where.below(int(odd[0]) // per_row).fault(what, "make all records the same length")
         sides.append(side)
         per_row *= side
         array = array.flatten()
     missing = first_null(array)
     if missing is not None:
-        raise fault(
-            file,
-            "the record has a missing value",
-            column=column,
-            row=first_row + missing // max(per_row, 1),
-            remedy="fill it in or remove the row",
-        )
+        row = where.below(missing // max(per_row, 1))
+        raise row.fault("the record has a missing value", "fill it in or remove the row")
     if not (pt.is_integer(array.type) or pt.is_floating(array.type) or pt.is_boolean(array.type)):
-        raise fault(file, f"contains lists of {array.type}", column=column, remedy="store lists of numbers")
+        raise replace(where, row=None).fault(f"contains lists of {array.type}", "store lists of numbers")
     values: AnyArray = array.to_numpy(zero_copy_only=False)
     return values.reshape(rows, *(cell_shape or tuple(sides)))
 
 
-def check_finite(values: AnyArray, file: str, column: str, first_row: int) -> None:
-    """Raise at the first record with NaN or infinity."""
+def check_finite(values: AnyArray, where: Place) -> None:
+    """Raise at the first record with NaN or infinity; ``where`` is the place of the first record."""
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         row = int(np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1)))
-        raise fault(
-            file,
-            "the record holds NaN or infinity",
-            column=column,
-            row=first_row + row,
-            remedy="replace the value or remove the row",
-        )
+        raise where.below(row).fault("the record holds NaN or infinity", "replace the value or remove the row")
+
+
+def wrong_shape(found: tuple[int, ...], expected: tuple[int, ...], where: Place) -> DataError:
+    """Return the error for records of another shape than the rest."""
+    return where.fault(f"a record has shape {found}, expected {expected}", "make all records the same length")

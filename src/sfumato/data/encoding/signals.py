@@ -8,25 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.dataset import FloatArray
-from sfumato.data.encoding.list_cells import check_finite
-from sfumato.data.file_errors import fault
+from sfumato.data.encoding.list_cells import check_finite, wrong_shape
+from sfumato.data.file_errors import Place
 
 Ranges = tuple[tuple[float, float], ...]
 
 
-def as_windows(
-    values: npt.NDArray[Any], shape: tuple[int, ...], file: str, column: str, first_row: int
-) -> npt.NDArray[Any]:
+def as_windows(values: npt.NDArray[Any], shape: tuple[int, ...], where: Place) -> npt.NDArray[Any]:
     """Reshape cells to ``(rows, channels, samples)`` and check that they are finite."""
     if values.shape[1:] != shape and values.shape[1:] != (int(np.prod(shape)),):
-        raise fault(
-            file,
-            f"a record has shape {values.shape[1:]}, expected {shape}",
-            column=column,
-            row=first_row,
-            remedy="make all records the same length",
-        )
-    check_finite(values, file, column, first_row)
+        raise wrong_shape(values.shape[1:], shape, where)
+    check_finite(values, where)
     return values.reshape(len(values), *shape)
 
 
@@ -38,20 +30,15 @@ def widen(ranges: npt.NDArray[np.float64] | None, windows: npt.NDArray[Any]) -> 
     return np.stack([np.minimum(ranges[:, 0], here[:, 0]), np.maximum(ranges[:, 1], here[:, 1])], axis=1)
 
 
-def check_inside(windows: npt.NDArray[Any], ranges: Ranges, file: str, column: str, first_row: int) -> None:
+def check_inside(windows: npt.NDArray[Any], ranges: Ranges, where: Place) -> None:
     """Raise unless every sample lies in the declared range of its channel."""
     bounds = np.asarray(ranges, dtype=np.float64)
     outside = (windows < bounds[:, :1]) | (windows > bounds[:, 1:])
     if outside.any():
         row, channel, sample = (int(place) for place in np.argwhere(outside)[0])
         value, (low, high) = windows[row, channel, sample], ranges[channel]
-        raise fault(
-            file,
-            f"{value:g} in channel {channel} lies outside its declared range {low:g} to {high:g}",
-            column=column,
-            row=first_row + row,
-            remedy="correct it, remove the row, or declare clip = true",
-        )
+        what = f"{value:g} in channel {channel} lies outside its declared range {low:g} to {high:g}"
+        raise where.below(row).fault(what, "correct it, remove the row, or declare clip = true")
 
 
 def scale(windows: npt.NDArray[Any], ranges: Ranges) -> FloatArray:

@@ -7,7 +7,7 @@ missing. ``TableFit`` learns the columns from training records in one pass.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ import numpy.typing as npt
 from sfumato.core.dataset import FloatArray
 from sfumato.core.errors import DataError
 from sfumato.core.schema import Column, Schema
-from sfumato.data.file_errors import fault
+from sfumato.data.encoding.list_cells import wrong_shape
+from sfumato.data.file_errors import Place
 from sfumato.data.limits import MAX_CATEGORIES
 
 SUM_SLACK = 1e-6
@@ -111,12 +112,8 @@ class TableFit:
             arrow_type = arrow_schema.field(name).type
             text = is_text(arrow_type)
             if not (text or is_number(arrow_type) or pt.is_boolean(arrow_type) or pt.is_null(arrow_type)):
-                raise fault(
-                    file,
-                    f"values of type {arrow_type} cannot be part of a table",
-                    column=name,
-                    remedy="remove it from x, or store it as numbers or text",
-                )
+                what = f"values of type {arrow_type} cannot be part of a table"
+                raise Place(file, name).fault(what, "remove it from x, or store it as numbers or text")
             self._seen[name] = _Seen(numeric=is_number(arrow_type) or (text and untyped), textual=text)
 
     def add(self, first_row: int, batch: Any) -> None:
@@ -134,7 +131,7 @@ class TableFit:
                 self._add_categories(name, seen, array)
 
     def _add_numbers(self, name: str, seen: _Seen, numbers: Floats, first_row: int) -> None:
-        _check_infinite(numbers, self._file, name, first_row)
+        _check_infinite(numbers, Place(self._file, name, first_row))
         known = numbers[~np.isnan(numbers)]
         seen.missing |= len(known) < len(numbers)
         if len(known):
@@ -153,19 +150,8 @@ class TableFit:
         if not seen.numeric and len(seen.categories) > MAX_CATEGORIES:
             if seen.odd_one is not None and seen.low <= seen.high:
                 row, value = seen.odd_one
-                raise fault(
-                    self._file,
-                    f"'{value}' is not a number",
-                    column=name,
-                    row=row,
-                    remedy="correct it, or leave it empty or write ? if it is missing",
-                )
-            raise fault(
-                self._file,
-                f"has more than {MAX_CATEGORIES} distinct values",
-                column=name,
-                remedy="remove it from x",
-            )
+                raise _not_a_number(value, Place(self._file, name, row))
+            raise Place(self._file, name).fault(f"has more than {MAX_CATEGORIES} distinct values", "remove it from x")
 
     def columns(self) -> tuple[Column, ...]:
         """Return the columns as learned so far."""
@@ -185,27 +171,16 @@ def encode_table(batch: Any, columns: Sequence[Column], file: str, first_row: in
     start = 0
     for column in columns:
         target = out[:, start : start + column.width]
-        array = batch.column(column.name)
-        if column.kind == "numeric":
-            _encode_numeric(array, column, target, file, first_row)
-        else:
-            _encode_categorical(array, column, target, file, first_row)
+        encode = _encode_numeric if column.kind == "numeric" else _encode_categorical
+        encode(batch.column(column.name), column, target, Place(file, column.name, first_row))
         start += column.width
     return out
 
 
-def encode_vectors(
-    values: npt.NDArray[Any], columns: Sequence[Column], file: str, name: str, first_row: int
-) -> FloatArray:
+def encode_vectors(values: npt.NDArray[Any], columns: Sequence[Column], where: Place) -> FloatArray:
     """Encode records that are lists of numbers, with a range for each entry of the list."""
     if values.shape[1:] != (len(columns),):
-        raise fault(
-            file,
-            f"a record has shape {values.shape[1:]}, expected ({len(columns)},)",
-            column=name,
-            row=first_row,
-            remedy="make all records the same length",
-        )
+        raise wrong_shape(values.shape[1:], (len(columns),), where)
     low = np.array([column.low for column in columns])
     high = np.array([column.high for column in columns])
     span = high - low
@@ -213,95 +188,76 @@ def encode_vectors(
     outside = strict & ((values < low) | (values > high))
     if outside.any():
         row, place = (int(found) for found in np.argwhere(outside)[0])
-        raise _outside(float(values[row, place]), columns[place], file, first_row + row)
+        entry = columns[place]
+        raise _outside(float(values[row, place]), entry, replace(where, column=entry.name).below(row))
     scaled: FloatArray = np.clip((values - low) / np.where(span > 0, span, 1), 0, 1).astype(np.float32)
     return scaled
 
 
-def _encode_numeric(array: Any, column: Column, out: FloatArray, file: str, first_row: int) -> None:
+def _encode_numeric(array: Any, column: Column, out: FloatArray, where: Place) -> None:
     numbers = as_numbers(array)
     if numbers is None:
         place, text = first_not_number(array)
-        raise fault(
-            file,
-            f"'{text}' is not a number",
-            column=column.name,
-            row=first_row + place,
-            remedy="correct it, or leave it empty or write ? if it is missing",
-        )
-    _check_infinite(numbers, file, column.name, first_row)
+        raise _not_a_number(text, where.below(place))
+    _check_infinite(numbers, where)
     missing = np.isnan(numbers)
-    _check_missing(missing, column, file, first_row)
+    _check_missing(missing, column, where)
     if column.strict:
-        _check_declared(numbers, column, file, first_row)
+        _check_declared(numbers, column, where)
     span = column.high - column.low
     out[:, 0] = np.where(missing, 0, np.clip((numbers - column.low) / (span if span > 0 else 1), 0, 1))
     if column.nullable:
         out[:, 1] = missing
 
 
-def _encode_categorical(array: Any, column: Column, out: FloatArray, file: str, first_row: int) -> None:
+def _encode_categorical(array: Any, column: Column, out: FloatArray, where: Place) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     text = as_text(array)
     missing: Bools = text.is_null().to_numpy(zero_copy_only=False)
-    _check_missing(missing, column, file, first_row)
+    _check_missing(missing, column, where)
     found = pc.index_in(text, value_set=pa.array(column.categories, pa.string()))
     codes = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
     unseen = (codes < 0) & ~missing
     if unseen.any():
         place = int(np.argmax(unseen))
-        raise fault(
-            file,
-            f"'{text[place].as_py()}' is not among the {len(column.categories)} categories of "
-            + ("the declared domain" if column.strict else "the training data"),
-            column=column.name,
-            row=first_row + place,
-            remedy="map it to one of them or remove the row" + (", or correct the domain" if column.strict else ""),
-        )
+        known = f"the {len(column.categories)} categories of "
+        known += "the declared domain" if column.strict else "the training data"
+        remedy = "map it to one of them or remove the row" + (", or correct the domain" if column.strict else "")
+        raise where.below(place).fault(f"'{text[place].as_py()}' is not among {known}", remedy)
     codes = np.where(missing, len(column.categories), codes)
     out[np.arange(len(codes)), codes] = 1
 
 
-def _check_missing(missing: Bools, column: Column, file: str, first_row: int) -> None:
+def _check_missing(missing: Bools, column: Column, where: Place) -> None:
     if not column.nullable and missing.any():
-        raise fault(
-            file,
-            "the value is missing, which "
-            + ("the domain rules out" if column.strict else "never happened in the training data"),
-            column=column.name,
-            row=first_row + int(np.argmax(missing)),
-            remedy="fill it in or remove the row" + (", or declare nullable = true" if column.strict else ""),
-        )
+        why = "the domain rules out" if column.strict else "never happened in the training data"
+        remedy = "fill it in or remove the row" + (", or declare nullable = true" if column.strict else "")
+        raise where.below(int(np.argmax(missing))).fault(f"the value is missing, which {why}", remedy)
 
 
-def _check_declared(numbers: Floats, column: Column, file: str, first_row: int) -> None:
+def _check_declared(numbers: Floats, column: Column, where: Place) -> None:
     """Raise unless all numbers are in the declared range, and whole if declared so. Missing values pass."""
     outside = (numbers < column.low) | (numbers > column.high)
     if outside.any():
         place = int(np.argmax(outside))
-        raise _outside(float(numbers[place]), column, file, first_row + place)
+        raise _outside(float(numbers[place]), column, where.below(place))
     broken = ~np.isnan(numbers) & (numbers != np.floor(numbers)) & column.integer
     if broken.any():
         place = int(np.argmax(broken))
-        raise fault(
-            file,
-            f"{numbers[place]:g} is not a whole number, as the domain requires",
-            column=column.name,
-            row=first_row + place,
-            remedy="correct the value or the domain",
-        )
+        what = f"{numbers[place]:g} is not a whole number, as the domain requires"
+        raise where.below(place).fault(what, "correct the value or the domain")
 
 
-def _outside(number: float, column: Column, file: str, row: int) -> DataError:
-    return fault(
-        file,
-        f"{number:g} lies outside the declared range {column.low:g} to {column.high:g}",
-        column=column.name,
-        row=row,
-        remedy="correct it, remove the row, or declare clip = true",
-    )
+def _not_a_number(text: str, where: Place) -> DataError:
+    remedy = "correct it, or leave it empty or write ? if it is missing"
+    return where.fault(f"'{text}' is not a number", remedy)
+
+
+def _outside(number: float, column: Column, where: Place) -> DataError:
+    what = f"{number:g} lies outside the declared range {column.low:g} to {column.high:g}"
+    return where.fault(what, "correct it, remove the row, or declare clip = true")
 
 
 def check_sums(batch: Any, schema: Schema, file: str, first_row: int) -> None:
@@ -317,24 +273,15 @@ def check_sums(batch: Any, schema: Schema, file: str, first_row: int) -> None:
         wrong = np.abs(found - total) > slack  # a missing value compares as false
         if wrong.any():
             place = int(np.argmax(wrong))
-            raise fault(
-                file,
-                f"{' + '.join(one.columns)} is {found[place]:g}, but must be {total[place]:g} by the declared domain",
-                row=first_row + place,
-                remedy="correct the record or the domain's sums",
-            )
+            parts_shown = " + ".join(one.columns)
+            what = f"{parts_shown} is {found[place]:g}, but must be {total[place]:g} by the declared domain"
+            raise Place(file, row=first_row + place).fault(what, "correct the record or the domain's sums")
 
 
-def _check_infinite(numbers: Floats, file: str, name: str, first_row: int) -> None:
+def _check_infinite(numbers: Floats, where: Place) -> None:
     infinite = np.isinf(numbers)
     if infinite.any():
-        raise fault(
-            file,
-            "the value is infinite",
-            column=name,
-            row=first_row + int(np.argmax(infinite)),
-            remedy="correct it or remove the row",
-        )
+        raise where.below(int(np.argmax(infinite))).fault("the value is infinite", "correct it or remove the row")
 
 
 def decode_table(x: npt.NDArray[Any], schema: Schema) -> Any:
@@ -354,9 +301,8 @@ def decode_table(x: npt.NDArray[Any], schema: Schema) -> Any:
     start = 0
     for column in schema.columns:
         part = values[:, start : start + column.width]
-        out[column.name] = (
-            _decode_numeric(part, column) if column.kind == "numeric" else _decode_categorical(part, column)
-        )
+        decode = _decode_numeric if column.kind == "numeric" else _decode_categorical
+        out[column.name] = decode(part, column)
         start += column.width
     return pa.table(out)
 

@@ -14,7 +14,7 @@ import numpy as np
 from sfumato.core.errors import UsageError, unknown
 from sfumato.core.extras import require
 from sfumato.data.download import local_parts, present
-from sfumato.data.file_errors import fault
+from sfumato.data.file_errors import Place
 from sfumato.data.readers.source import MemorySource, Source
 from sfumato.data.registry import REGISTRY, Embedded, Entry
 
@@ -34,6 +34,11 @@ class LocatedSource:
     def reference(self) -> Source:
         """The part from which ranges, categories and classes are learned."""
         return next(iter(self.parts.values()))
+
+    @property
+    def side(self) -> int | None:
+        """The size to which every image is cropped and scaled, if the named set asks for that."""
+        return self.entry.side if self.entry else None
 
     def chosen(self, part: Part) -> list[Source]:
         """Return the sources that make up ``part``."""
@@ -59,11 +64,8 @@ def open_data(source: SourceName) -> LocatedSource:
     if not path.exists():
         if len(path.parts) == 1 and not path.suffix:
             raise unknown("data set", str(source), REGISTRY)
-        raise fault(
-            str(path),
-            "does not exist",
-            remedy="check the path, or list the named data sets with 'sfumato data list'",
-        )
+        remedy = "check the path, or list the named data sets with 'sfumato data list'"
+        raise Place(str(path)).fault("does not exist", remedy)
     if path.is_dir() and present(path):
         return LocatedSource(path.name, {part: open_file(file) for part, file in present(path).items()})
     return LocatedSource(path.stem, {"all": open_file(path)})
@@ -82,11 +84,8 @@ def open_file(path: Path) -> Source:
     }  # fmt: skip
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        raise fault(
-            str(path),
-            f"the file type '{path.suffix or 'none'}' is not supported",
-            remedy="use Parquet, CSV, .npz or a folder of images",
-        )
+        what = f"the file type '{path.suffix or 'none'}' is not supported"
+        raise Place(str(path)).fault(what, "use Parquet, CSV, .npz or a folder of images")
     opened: Source = reader(path)
     return opened
 

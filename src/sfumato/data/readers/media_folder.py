@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato.data.file_errors import fault
+from sfumato.data.file_errors import Place
 from sfumato.data.limits import MAX_CELL_BYTES
 from sfumato.data.readers.source import Batch, Source
 
@@ -30,19 +30,12 @@ class FolderSource(Source):
         facts = self._from_labels() if (path / LABELS).is_file() else self._from_listing()
         self._files = facts["file"]
         if not self._files:
-            raise fault(
-                str(path),
-                "contains no images or .wav files",
-                remedy="provide a folder with one sub-folder per class",
-            )
+            what = "contains no images or .wav files"
+            raise Place(str(path)).fault(what, "provide a folder with one sub-folder per class")
         self._x = "audio" if all(Path(name).suffix.lower() in AUDIO_SUFFIXES for name in self._files) else "image"
         if self._x in facts:
-            raise fault(
-                str(path / LABELS),
-                "this column name is reserved for the files themselves",
-                column=self._x,
-                remedy="rename the column",
-            )
+            where = Place(str(path / LABELS), self._x)
+            raise where.fault("this column name is reserved for the files themselves", "rename the column")
         self._facts = pa.table({name: pa.array(values, pa.string()) for name, values in facts.items()})
         cell = pa.field(self._x, pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
         super().__init__(str(path), path.name, self._facts.schema.insert(0, cell), rows=len(self._files), untyped=True)
@@ -56,10 +49,7 @@ class FolderSource(Source):
             and file.is_file()
             and not any(part.startswith(".") for part in file.relative_to(self._path).parts)
         )
-        facts = {"file": names}
-        if names and all("/" in name for name in names):
-            facts[CLASS] = [name.split("/", 1)[0] for name in names]
-        return facts
+        return _with_classes({"file": names})
 
     def _from_labels(self) -> dict[str, list[str]]:
         import pyarrow as pa
@@ -68,33 +58,21 @@ class FolderSource(Source):
 
         source = CsvSource(self._path / LABELS)
         if "file" not in source.columns:
-            raise fault(source.label, "has no column 'file'", remedy="add one with each file's path inside the folder")
+            remedy = "add one with each file's path inside the folder"
+            raise Place(source.label).fault("has no column 'file'", remedy)
         table = pa.Table.from_batches(
             [batch for _, batch in source.batches(source.columns, 65536)], schema=source.schema
         )
         facts: dict[str, list[str]] = table.to_pydict()
         root = self._path.resolve()
         for row, name in enumerate(facts["file"]):
+            where = Place(source.label, "file", row)
             target = (self._path / name).resolve()
             if not target.is_relative_to(root):
-                raise fault(
-                    source.label,
-                    f"'{name}' lies outside the folder",
-                    column="file",
-                    row=row,
-                    remedy="list only files inside the folder",
-                )
+                raise where.fault(f"'{name}' lies outside the folder", "list only files inside the folder")
             if not target.is_file():
-                raise fault(
-                    source.label,
-                    f"'{name}' does not exist",
-                    column="file",
-                    row=row,
-                    remedy="correct the name or remove the row",
-                )
-        if CLASS not in facts and facts["file"] and all("/" in name for name in facts["file"]):
-            facts[CLASS] = [name.split("/", 1)[0] for name in facts["file"]]
-        return facts
+                raise where.fault(f"'{name}' does not exist", "correct the name or remove the row")
+        return facts if CLASS in facts else _with_classes(facts)
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[Batch]:
         import pyarrow as pa
@@ -117,6 +95,15 @@ class FolderSource(Source):
         for row in range(first, first + count):
             file = self._path / self._files[row]
             if file.stat().st_size > MAX_CELL_BYTES:
-                raise fault(str(file), f"is larger than {MAX_CELL_BYTES >> 20} MB", row=row, remedy="make it smaller")
+                what = f"is larger than {MAX_CELL_BYTES >> 20} MB"
+                raise Place(str(file), row=row).fault(what, "make it smaller")
             cells.append({"bytes": file.read_bytes(), "path": self._files[row]})
         return pa.array(cells, self.schema.field(self._x).type)
+
+
+def _with_classes(facts: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Return the columns of a folder with the class of each file, if all of them lie in sub-folders."""
+    names = facts["file"]
+    if not names or not all("/" in name for name in names):
+        return facts
+    return {**facts, CLASS: [name.split("/", 1)[0] for name in names]}

@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.data.file_errors import fault
+from sfumato.data.file_errors import Place
 from sfumato.data.limits import MAX_RECORD_NUMBERS, MAX_ROWS, MAX_WHOLE_ARRAY_BYTES
 from sfumato.data.readers.source import Batch, Source
 
@@ -42,11 +42,8 @@ class NpzSource(Source):
         lengths = {member.shape[0] for member in self._members.values()}
         if len(lengths) > 1:
             sizes = ", ".join(f"'{m.name}' {m.shape[0]}" for m in self._members.values())
-            raise fault(
-                str(path),
-                f"the arrays differ in length ({sizes})",
-                remedy="save arrays with one entry per record",
-            )
+            what = f"the arrays differ in length ({sizes})"
+            raise Place(str(path)).fault(what, "save arrays with one entry per record")
         super().__init__(
             str(path),
             path.stem,
@@ -60,36 +57,28 @@ class NpzSource(Source):
             with zipfile.ZipFile(self._path) as archive:
                 found = [self._header(archive, info) for info in archive.infolist() if info.filename.endswith(".npy")]
         except (zipfile.BadZipFile, OSError) as error:
-            raise fault(
-                str(self._path), f"not a readable .npz file ({error})", remedy="write it with numpy.savez"
-            ) from error
+            what = f"not a readable .npz file ({error})"
+            raise Place(str(self._path)).fault(what, "write it with numpy.savez") from error
         if not found:
-            raise fault(str(self._path), "contains no arrays", remedy="write it with numpy.savez(path, x=..., y=...)")
+            remedy = "write it with numpy.savez(path, x=..., y=...)"
+            raise Place(str(self._path)).fault("contains no arrays", remedy)
         return found
 
     def _header(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Member:
         name = info.filename.removesuffix(".npy")
+        where = Place(str(self._path), name)
         with archive.open(info) as stream:
-            shape, by_column, dtype, header_bytes = _read_header(stream, str(self._path), name)
+            shape, by_column, dtype, header_bytes = _read_header(stream, where)
         member = _Member(name, shape, dtype, by_column)
         if dtype.hasobject or dtype.kind not in "biufUS":
-            raise fault(
-                str(self._path),
-                f"contains {dtype} values, which are never loaded",
-                column=name,
-                remedy="save numbers, booleans or fixed-length text",
-            )
+            what = f"contains {dtype} values, which are never loaded"
+            raise where.fault(what, "save numbers, booleans or fixed-length text")
         if not shape:
-            raise fault(str(self._path), "is a single value", column=name, remedy="save one entry per record")
+            raise where.fault("is a single value", "save one entry per record")
         if shape[0] > MAX_ROWS or math.prod(shape[1:]) > MAX_RECORD_NUMBERS:
-            raise fault(str(self._path), f"shape {shape} is too large", column=name, remedy="save smaller records")
+            raise where.fault(f"shape {shape} is too large", "save smaller records")
         if info.file_size - header_bytes != shape[0] * member.row_bytes:
-            raise fault(
-                str(self._path),
-                f"does not contain the {shape} values its header promises",
-                column=name,
-                remedy="write the file again",
-            )
+            raise where.fault(f"does not contain the {shape} values its header promises", "write the file again")
         return member
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[Batch]:
@@ -99,7 +88,7 @@ class NpzSource(Source):
         with zipfile.ZipFile(self._path) as archive:
             streams = [archive.open(f"{member.name}.npy") for member in members]
             for member, stream in zip(members, streams, strict=True):
-                _read_header(stream, self.label, member.name)
+                _read_header(stream, Place(self.label, member.name))
             whole = [self._whole(m, s) if m.by_column else None for m, s in zip(members, streams, strict=True)]
             for first in range(0, self.rows or 0, batch_rows):
                 count = min(batch_rows, (self.rows or 0) - first)
@@ -113,22 +102,18 @@ class NpzSource(Source):
         wanted = count * member.row_bytes
         data = stream.read(wanted)
         if len(data) != wanted:
-            raise fault(self.label, "ends too early", column=member.name, remedy="write the file again")
+            raise Place(self.label, member.name).fault("ends too early", "write the file again")
         return np.frombuffer(data, member.dtype).reshape(count, *member.shape[1:])
 
     def _whole(self, member: _Member, stream: IO[bytes]) -> AnyArray:
         if member.shape[0] * member.row_bytes > MAX_WHOLE_ARRAY_BYTES:
-            raise fault(
-                self.label,
-                "is stored column by column and too large to read at once",
-                column=member.name,
-                remedy="save numpy.ascontiguousarray(array) instead",
-            )
+            what = "is stored column by column and too large to read at once"
+            raise Place(self.label, member.name).fault(what, "save numpy.ascontiguousarray(array) instead")
         flat = np.frombuffer(stream.read(member.shape[0] * member.row_bytes), member.dtype)
         return np.ascontiguousarray(flat.reshape(member.shape, order="F"))
 
 
-def _read_header(stream: IO[bytes], label: str, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+def _read_header(stream: IO[bytes], where: Place) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
     """Return shape, column order, dtype and header length, leaving the stream at the first value."""
     try:
         version = np.lib.format.read_magic(stream)
@@ -140,9 +125,7 @@ def _read_header(stream: IO[bytes], label: str, name: str) -> tuple[tuple[int, .
             raise ValueError(f"format version {version}")
         shape, by_column, dtype = reader(stream)
     except (ValueError, EOFError, SyntaxError) as error:
-        raise fault(
-            label, f"is not a NumPy array ({error})", column=name, remedy="write it with numpy.savez"
-        ) from error
+        raise where.fault(f"is not a NumPy array ({error})", "write it with numpy.savez") from error
     return tuple(shape), bool(by_column) and len(shape) > 1, dtype, stream.tell()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato.data.file_errors import fault
+from sfumato.data.file_errors import Place
 from sfumato.data.readers.source import Batch, Source
 
 CSV_BLOCK_BYTES = 2**22
@@ -25,7 +25,8 @@ class ParquetSource(Source):
             # Reading ahead by pages, not row groups, keeps memory small however the file was written.
             self._file = pq.ParquetFile(path, pre_buffer=False, buffer_size=PARQUET_BUFFER_BYTES)
         except (pa.ArrowException, OSError) as error:
-            raise fault(str(path), f"not a readable Parquet file ({_brief(error)})", remedy="write it again") from error
+            what = f"not a readable Parquet file ({_brief(error)})"
+            raise Place(str(path)).fault(what, "write it again") from error
         schema = self._file.schema_arrow
         _check_names(str(path), schema.names)
         super().__init__(
@@ -45,9 +46,8 @@ class ParquetSource(Source):
                 yield row, batch
                 row += batch.num_rows
         except (pa.ArrowException, OSError) as error:
-            raise fault(
-                self.label, f"damaged after row {row} ({_brief(error)})", remedy="write the file again"
-            ) from error
+            what = f"damaged after row {row} ({_brief(error)})"
+            raise Place(self.label).fault(what, "write the file again") from error
 
 
 class CsvSource(Source):
@@ -63,29 +63,22 @@ class CsvSource(Source):
         import pyarrow as pa
         import pyarrow.csv as pc
 
+        options = {
+            "read_options": pc.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False),
+            "parse_options": pc.ParseOptions(newlines_in_values=True),
+        }
         try:
             with self._path.open("rb") as handle:
-                names = pc.open_csv(
-                    handle,
-                    read_options=pc.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False),
-                    parse_options=pc.ParseOptions(newlines_in_values=True),
-                ).schema.names
-            return pc.open_csv(
-                self._path,
-                read_options=pc.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False),
-                parse_options=pc.ParseOptions(newlines_in_values=True),
-                convert_options=pc.ConvertOptions(
-                    column_types={name: pa.string() for name in names},
-                    strings_can_be_null=False,
-                    include_columns=None if columns is None else list(columns),
-                ),
+                names = pc.open_csv(handle, **options).schema.names
+            convert = pc.ConvertOptions(
+                column_types={name: pa.string() for name in names},
+                strings_can_be_null=False,
+                include_columns=None if columns is None else list(columns),
             )
+            return pc.open_csv(self._path, **options, convert_options=convert)
         except (pa.ArrowException, OSError) as error:
-            raise fault(
-                str(self._path),
-                f"not a readable CSV file ({_brief(error)})",
-                remedy="provide a UTF-8 file with a header",
-            ) from error
+            what = f"not a readable CSV file ({_brief(error)})"
+            raise Place(str(self._path)).fault(what, "provide a UTF-8 file with a header") from error
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[Batch]:
         import pyarrow as pa
@@ -98,19 +91,16 @@ class CsvSource(Source):
                     yield row, batch
                     row += batch.num_rows
         except (pa.ArrowException, OSError) as error:
-            raise fault(
-                self.label,
-                f"cannot be read after row {row - 1} ({_brief(error)})",
-                remedy="repair or remove the faulty line",
-            ) from error
+            what = f"cannot be read after row {row - 1} ({_brief(error)})"
+            raise Place(self.label).fault(what, "repair or remove the faulty line") from error
 
 
 def _check_names(label: str, names: Sequence[str]) -> None:
     twice = sorted({name for name in names if list(names).count(name) > 1})
     if twice:
-        raise fault(label, "two columns have this name", column=twice[0], remedy="rename one of them")
+        raise Place(label, twice[0]).fault("two columns have this name", "rename one of them")
     if not names:
-        raise fault(label, "has no columns", remedy="provide a file with a header and records")
+        raise Place(label).fault("has no columns", "provide a file with a header and records")
 
 
 def _class_names(metadata: dict[bytes, bytes]) -> dict[str, tuple[str, ...]]:

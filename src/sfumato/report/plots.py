@@ -1,0 +1,199 @@
+"""What the Plotly figures of a page share: how a method is drawn, marks, reference lines, layouts, boards of charts.
+
+Figures are plain JSON values. Text from files is escaped, because Plotly reads a subset of HTML in it.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Any
+
+from sfumato.report.wording import reference, unbroken
+
+Figure = dict[str, Any]
+
+INK = "#1c2430"
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+DASHED, DOTTED = "6px,4px", "2px,3px"
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "triangle-down", "pentagon", "hexagon", "x")
+_GLYPHS = dict(zip((*SYMBOLS, "x-thin", "cross-thin"), "●■◆▲✚★▼⬟⬢✖×+", strict=True))
+_GLYPHS |= {DOTTED: "····", DASHED: "– –"}
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+# Dark enough for thin lines on white (contrast above 4.5), apart in hue for the common kinds of colour blindness.
+_COLOURS = (
+    "#0b5fa5", "#b4460f", "#1d7a4a", "#8b3a8f", "#8a6500", "#b0124f", "#2c6e7f", "#5a4fcf", "#555f6b", "#7a3b12",
+)  # fmt: skip
+CLASS_COLOURS = (
+    "#0b5fa5", "#d1661b", "#1d7a4a", "#8b3a8f", "#a67c00", "#c2185b", "#3aa6c9", "#5a4fcf", "#6b7480", "#7a3b12",
+)  # fmt: skip
+
+AXIS: Figure = {
+    "gridcolor": "#eceff3",
+    "linecolor": "#8a94a3",
+    "showline": True,
+    "ticks": "outside",
+    "ticklen": 5,
+    "tickcolor": "#8a94a3",
+    "zeroline": False,
+    "automargin": True,
+}
+LAYOUT: Figure = {
+    "font": {"family": FONT, "size": 13, "color": INK},
+    "paper_bgcolor": "rgba(0,0,0,0)",
+    "plot_bgcolor": "rgba(0,0,0,0)",
+    "hoverlabel": {"bgcolor": "#fff", "bordercolor": "#8a94a3", "font": {"color": INK, "size": 13}, "align": "left"},
+}
+
+
+def entry(symbol: str, colour: str, name: str) -> Figure:
+    """One entry of the key to a chart; ``symbol`` is that of a mark, or the dash of a reference."""
+    return {"glyph": _GLYPHS[symbol], "colour": colour, "name": name}
+
+
+@dataclass(frozen=True)
+class Style:
+    """How one method is drawn everywhere on the page."""
+
+    symbol: str
+    dash: str
+    colour: str
+
+    @property
+    def line(self) -> Figure:
+        return {"color": self.colour, "width": 2, "dash": self.dash}
+
+    def marker(self, size: int) -> Figure:
+        thin = self.symbol.endswith("-thin")
+        edge = {"color": self.colour, "width": 3} if thin else {"color": "#fff", "width": 1.5}
+        return {"symbol": self.symbol, "size": size, "color": self.colour, "line": edge}
+
+    def entry(self, name: str) -> Figure:
+        return entry(self.symbol, self.colour, name)
+
+    def open_marker(self, size: int, width: float) -> Figure:
+        return {"symbol": f"{self.symbol}-open", "size": size, "color": self.colour, "line": {"width": width}}
+
+
+def styles(methods: Sequence[str], controls: Sequence[str] = ()) -> dict[str, Style]:
+    """A style for each method: no two share both symbol and dash; what hides nothing is drawn in ink."""
+    drawn = {
+        name: Style(symbol, "solid", INK)
+        for name, symbol in zip(controls, cycle(("cross-thin", "x-thin")), strict=False)
+    }
+    for i, name in enumerate(name for name in methods if name not in controls):
+        drawn[name] = Style(SYMBOLS[i % 10], _DASHES[i % 6], _COLOURS[i % 10])
+    return drawn
+
+
+def safe(text: str) -> str:
+    """Text that Plotly prints as it is."""
+    return html.escape(text, quote=False)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One mark of a chart with the interval of its y; ``told`` is shown to whoever points at it."""
+
+    x: float
+    y: float
+    ci: tuple[float, float]
+    told: str
+
+
+def scatter(name: str, marks: Sequence[Mark | None], look: Style, size: int = 9, floor: float = -math.inf) -> Figure:
+    """Marks with error bars. None is a gap; nothing is drawn below ``floor``, the end of a logarithmic axis."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": safe(name),
+        "x": [None if mark is None else mark.x for mark in marks],
+        "y": [None if mark is None else max(mark.y, floor) for mark in marks],
+        "error_y": error_bars([None if mark is None else (mark.y, mark.ci) for mark in marks], look, floor),
+        "text": ["" if mark is None else mark.told for mark in marks],
+        "hoverinfo": "text",
+        "marker": look.marker(size),
+    }
+
+
+def error_bars(
+    items: Iterable[tuple[float, tuple[float, float]] | None], look: Style, floor: float = -math.inf
+) -> Figure:
+    """Error bars from value and interval, cut off at ``floor``."""
+    up, down = [], []
+    for item in items:
+        value, (low, high) = item or (0.0, (0.0, 0.0))
+        up.append(max(high - max(value, floor), 0.0))
+        down.append(max(max(value, floor) - max(low, floor), 0.0))
+    shape = {"color": look.colour, "thickness": 1.1, "width": 3}
+    return {"type": "data", "symmetric": False, "array": up, "arrayminus": down, **shape}
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A line across a chart at one value, or a band where the runs' own values differ by more than a twentieth."""
+
+    name: str
+    dash: str
+    values: tuple[float, ...]
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        low, high = min(self.values), max(self.values)
+        return (low, high) if high - low > 0.05 * max(abs(high), abs(low), 1e-12) else (low, low)
+
+    def span(self, metric: str) -> str:
+        """The value in words, or both ends of the band."""
+        low, high = (reference(end, metric) for end in self.ends)
+        return low if self.ends[0] == self.ends[1] else f"{low} to {high}"
+
+    def entry(self) -> Figure:
+        return entry(self.dash, INK, self.name)
+
+    def shape(self, across: Sequence[float]) -> Figure:
+        """The line or band from one x to another."""
+        low, high = self.ends
+        return {
+            "type": "line" if low == high else "rect",
+            "x0": across[0],
+            "x1": across[1],
+            "y0": low,
+            "y1": high,
+            "line": {"color": "#4b5563", "width": 1.3, "dash": self.dash},
+            "fillcolor": "rgba(75,85,99,0.06)",
+            "layer": "between",
+        }
+
+
+def panel(title: str, note: str, data: list[Figure], layout: Figure) -> Figure:
+    """One chart of a board; ``title`` and ``note`` are plain text above it."""
+    return {"title": unbroken(title), "note": unbroken(note), "data": data, "layout": layout}
+
+
+def panel_layout(x: Figure, y: Figure, shapes: list[Figure]) -> Figure:
+    """The layout of a small chart with two axes."""
+    return LAYOUT | {
+        "xaxis": AXIS | x,
+        "yaxis": AXIS | y,
+        "shapes": shapes,
+        "hovermode": "closest",
+        "showlegend": False,
+        "margin": {"l": 56, "r": 10, "t": 6, "b": 46},
+    }
+
+
+@dataclass(frozen=True)
+class Board:
+    """A section of small charts side by side.
+
+    ``sheets`` holds by name what is seen at a time: a key to the marks, and panels. ``choice`` says what the names are.
+    """
+
+    title: str
+    about: str
+    kind: str
+    choice: str
+    sheets: Mapping[str, Figure]

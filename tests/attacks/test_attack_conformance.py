@@ -19,9 +19,9 @@ from sfumato.core.release import Release
 from sfumato.mechanisms.base import Mechanism
 from sfumato.testing import AttackConformance, AuditStage, primary
 
-residual = InverseNetwork(decoder="residual", epochs=2, width=16, fewest_steps=100)
+residual = InverseNetwork(decoder="residual", epochs=2, width=8, fewest_steps=60)
 ATTACKS: list[Attack] = [
-    InverseNetwork(decoder="mirror", epochs=2, fewest_steps=150),
+    InverseNetwork(decoder="mirror", epochs=2, fewest_steps=80),
     residual,
     *(AttributeProbe(label="ge5", kind=kind) for kind in KINDS),
     ReidentifyByDecoding(inverse=residual),

@@ -28,6 +28,8 @@ from sfumato.privacy.ledger import Ask, Ledger, calibrated
 from sfumato.privacy.query_counter import Counter, QueryCounter, Records
 from sfumato.workflow import fit_run, resolve, sample_run
 
+pytestmark = pytest.mark.xdist_group("test_synth")  # one worker fits the shared run
+
 
 @pytest.fixture(scope="module")
 def spent(digits: Splits, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -86,9 +88,8 @@ def test_one_record_more_changes_nothing_that_the_answers_do_not_say(digits: Spl
     assert whole.sample(20, seed=1).digest == again.sample(20, seed=1).digest
 
 
-def test_two_fits_draw_other_noise(digits: Splits) -> None:
-    few = digits.owner.take(slice(0, 1200))
-    first, second = (Synth(epsilon=20.0, steps=2).fit(few).state() for _ in range(2))
+def test_two_fits_draw_other_noise(digits: Splits, spent: Path) -> None:
+    first, second = Synth.load(spent).state(), Synth(epsilon=8.0, steps=6).fit(digits.owner).state()
     assert not torch.equal(first["gaussians.mean"], second["gaussians.mean"])
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
+import pytest
 from deployment import deployed, stranger
 
 from sfumato.core.randomness import Seeded
@@ -74,6 +75,7 @@ def left_over(mark: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_a_deployment_survives_a_killed_party_and_gives_what_the_simulation_gives(tmp_path: Path) -> None:
     asked: dict[str, Any] = {"params": SMALL, "learner": "logistic"}
     cut: dict[str, Any] = {"parties": 3, "utility": ["digit"], "private": ["ge5"], "limit": 450}

@@ -32,8 +32,11 @@ class EncoderMechanism(TrainedByGame):
 
     def _check_params(self) -> None:
         super()._check_params()
-        if isinstance(self.architecture, str) and self.architecture not in ("auto", *ENCODERS):
-            raise unknown("architecture", self.architecture, ("auto", *ENCODERS))
+        if isinstance(self.architecture, str):
+            if self.architecture not in ("auto", *ENCODERS):
+                raise unknown("architecture", self.architecture, ("auto", *ENCODERS))
+        elif not callable(self.architecture):
+            raise UsageError(f"{self.name}: architecture must be a text or a network, got {self.architecture!r}.")
 
     def _build(self, schema: Schema) -> None:
         torch.manual_seed(derive_seed(self.seed, self.name, "weights"))

@@ -48,11 +48,14 @@ class ExactNoise(Noise):
     """OpenDP's discrete Gaussian: no floating-point leaks, with bits from the operating system and no seed."""
 
     def whole(self, values: IntArray, scale: float) -> IntArray:
-        import opendp.prelude as dp
+        # not opendp.prelude, which imports scikit-learn and takes seconds
+        from opendp.domains import atom_domain, vector_domain
+        from opendp.measurements import make_gaussian
+        from opendp.metrics import l2_distance
+        from opendp.mod import enable_features
 
-        dp.enable_features("contrib")
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-        mechanism = dp.m.make_gaussian(*space, scale=scale)
+        enable_features("contrib")
+        mechanism = make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)
         return np.asarray(mechanism(values.ravel()), dtype=np.int64).reshape(values.shape)
 
     def randomness(self) -> Randomness:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from turned import Turned
 
 from sfumato.attacks.base import Attack
 from sfumato.attacks.masks.mask_attacks import MaskBySpread
@@ -22,6 +21,7 @@ from sfumato.core.knowledge import Knowledge, Participant
 from sfumato.core.release import raw_release
 from sfumato.core.traits import Traits
 from sfumato.testing import AuditStage
+from turned import Turned
 
 
 class TurnedAndShared(Turned):

@@ -61,12 +61,8 @@ class ARS(Mechanism):
     name = "ars"
     knob = "epsilon"
 
-    epsilon: float = number(
-        default=1.0, low=0.0, high=1e3, help="size of the noise in standard deviations of a latent; no privacy budget"
-    )
-    variant: Variant = choice(
-        default="hardened", options=get_args(Variant), help="our encoder and random noise, or the paper's scheme"
-    )
+    epsilon: float = number(default=1.0, low=0.0, high=1e3, help="noise in deviations of a latent; no budget")
+    variant: Variant = choice(default="hardened", options=get_args(Variant), help="our scheme, or the paper's")
     lam: str | Sequence[float] = anything(
         default="", help="λ₀, λ₁ … of Eq. 15 (0.5,0.25,0.25); empty: ½ for the record, the rest in equal parts"
     )

@@ -45,9 +45,7 @@ class FairAutoencoder(Mechanism):
     epochs: int = whole(default=30, low=1, high=10_000, help="passes over the owner's records")
     batch: int = whole(default=256, low=8, high=65_536, help="records in a mini-batch")
 
-    @property
-    def traits(self) -> Traits:
-        return Traits(role="baseline", randomised=True, reads_private=True)
+    traits = Traits(role="baseline", randomised=True, reads_private=True)
 
     def _build(self, schema: Schema) -> None:
         torch.manual_seed(derive_seed(self.seed, self.name, "weights"))

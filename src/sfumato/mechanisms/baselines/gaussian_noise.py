@@ -32,12 +32,7 @@ class Gaussian(LatentMechanism):
 
     name = "gaussian"
 
-    epsilon: float = number(
-        default=0.0,
-        low=0.0,
-        high=1e6,
-        help="demanded ε; a budget too small for it is refused; 0: what the budget gives",
-    )
+    epsilon: float = number(default=0.0, low=0.0, high=1e6, help="demanded ε; 0: what the budget gives")
     delta: float = number(default=1e-5, low=0.0, high=1.0, above_low=True, help="δ at which ε is stated")
 
     @property

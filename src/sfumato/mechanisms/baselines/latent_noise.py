@@ -42,9 +42,7 @@ class LatentNoise(Mechanism):
     name = "latent-noise"
     knob = "epsilon"
 
-    epsilon: float = number(
-        default=1.0, low=0.0, high=1e3, help="size of the noise in standard deviations of a latent; no privacy budget"
-    )
+    epsilon: float = number(default=1.0, low=0.0, high=1e3, help="noise in deviations of a latent; no budget")
     way: Way = choice(default="uniform", options=get_args(Way), help="how latents are protected")
     keep: int = whole(default=16, low=0, high=4096, help="principal directions that leave (way=pca only)")
     one_in: int = whole(default=1, low=1, high=1000, help="the autoencoder learns from every one_in-th record")

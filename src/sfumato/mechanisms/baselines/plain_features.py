@@ -26,9 +26,7 @@ class DNN(PlainNetwork):
 
     name = "dnn"
 
-    @property
-    def traits(self) -> Traits:
-        return Traits(role="baseline")
+    traits = Traits(role="baseline")
 
     def guarantee(self) -> Guarantee:
         return empirical("Plain features: trained for the task alone, without any defence.")
@@ -66,18 +64,10 @@ class DNNResized(DNN):
     name = "dnn-resized"
     knob = "noise"
 
-    noise: float = number(
-        default=0.5,
-        low=0.0,
-        high=100.0,
-        above_low=True,
-        help="Laplace noise, in units of the kept components' root-mean-square deviation",
-    )
+    noise: float = number(default=0.5, low=0.0, high=100.0, above_low=True, help="scale of the Laplace noise")
     components: int = whole(default=64, low=1, high=100_000, help="principal components that leave")
 
-    @property
-    def traits(self) -> Traits:
-        return Traits(role="baseline", randomised=True)
+    traits = Traits(role="baseline", randomised=True)
 
     def _build(self, schema: Schema) -> None:
         super()._build(schema)

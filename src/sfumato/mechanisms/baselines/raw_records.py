@@ -22,9 +22,7 @@ class Undefended(PlainNetwork):
 
     name = "none"
 
-    @property
-    def traits(self) -> Traits:
-        return Traits(role="control", unprotected="record")
+    traits = Traits(role="control", unprotected="record")
 
     def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
         return x.copy()
@@ -50,13 +48,9 @@ class Noisy(Undefended):
     name = "noisy"
     knob = "noise"
 
-    noise: float = number(
-        default=0.5, low=0.0, high=100.0, above_low=True, help="scale of the Laplace noise on records in [0, 1]"
-    )
+    noise: float = number(default=0.5, low=0.0, high=100.0, above_low=True, help="scale of the Laplace noise")
 
-    @property
-    def traits(self) -> Traits:
-        return Traits(role="baseline", randomised=True)
+    traits = Traits(role="baseline", randomised=True)
 
     def _protect(self, x: Tensor, randomness: Randomness) -> Tensor:
         return x + torch.from_numpy(randomness.laplace(tuple(x.shape), self.noise)).float()

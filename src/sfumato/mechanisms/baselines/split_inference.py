@@ -29,9 +29,7 @@ class Split(CutNetwork):
 
     name = "split"
 
-    @property
-    def traits(self) -> Traits:
-        return Traits(role="baseline")
+    traits = Traits(role="baseline")
 
     def _build(self, schema: Schema) -> None:
         torch.manual_seed(derive_seed(self.seed, self.name, "weights"))
@@ -101,13 +99,9 @@ class SplitNoisy(Split):
     name = "split-noisy"
     knob = "gamma"
 
-    gamma: float = number(
-        default=0.5, low=0.0, high=100.0, above_low=True, help="γ: noise in units of the feature's mean magnitude"
-    )
+    gamma: float = number(default=0.5, low=0.0, high=100.0, above_low=True, help="γ: noise, by the feature's magnitude")
 
-    @property
-    def traits(self) -> Traits:
-        return Traits(role="baseline", randomised=True)
+    traits = Traits(role="baseline", randomised=True)
 
     def _build(self, schema: Schema) -> None:
         super()._build(schema)

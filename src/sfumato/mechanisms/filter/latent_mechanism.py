@@ -34,12 +34,8 @@ class LatentMechanism(Mechanism):
     spare = ("classifier",)
     knob = "budget"
 
-    base: str | VAE = anything(
-        default="", builds_on=True, help="run folder of a fitted vae, or a fitted VAE; empty: train one first"
-    )
-    budget: float = number(
-        default=300.0, low=0.0, high=1e9, above_low=True, help="b: mean divergence of the perturbed from the latent"
-    )
+    base: str | VAE = anything(default="", builds_on=True, help="a fitted vae or its run folder; empty: train one")
+    budget: float = number(default=300.0, low=0.0, high=1e9, above_low=True, help="b: mean divergence from the latent")
     divergence: str = choice(default="kl", options=DIVERGENCES, help="the unit of the budget")
     output: str = choice(default="latent", options=OUTPUTS, help="what leaves: the latent, or data decoded from it")
 

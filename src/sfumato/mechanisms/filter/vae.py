@@ -39,12 +39,8 @@ class VAE(Mechanism):
     spare = ("decoder",)
 
     latent: int = whole(default=10, low=1, high=4096, help="d, the numbers in a latent")
-    architecture: str = choice(
-        default="auto", options=("auto", *AUTOENCODERS), help="auto: conv for pictures of 48 pixels and more, else mlp"
-    )
-    likelihood: str = choice(
-        default="auto", options=("auto", "bernoulli", "l2"), help="Eq. 1 or Eq. 6; auto: l2 for convolutions"
-    )
+    architecture: str = choice(default="auto", options=("auto", *AUTOENCODERS), help="auto: conv from 48 pixels on")
+    likelihood: str = choice(default="auto", options=("auto", "bernoulli", "l2"), help="auto: l2 for conv")
     gamma: float = number(default=1.0, low=0.0, high=1e6, above_low=True, help="γ of Eq. 1: weight of the KL term")
     kappa: float = number(default=0.0, low=0.0, high=1e6, help="κ of Eq. 6: weight of the Lipschitz penalty")
     lipschitz: float = number(default=1.0, low=0.0, high=1e6, above_low=True, help="C_L of Eq. 6; no effect at kappa=0")
@@ -52,9 +48,7 @@ class VAE(Mechanism):
     epochs: int = whole(default=20, low=1, high=10_000, help="passes over the owner's records")
     batch: int = whole(default=100, low=8, high=65_536, help="records in a mini-batch")
 
-    @property
-    def traits(self) -> Traits:
-        return Traits(role="control", unprotected="latent", randomised=True)
+    traits = Traits(role="control", unprotected="latent", randomised=True)
 
     def _build(self, schema: Schema) -> None:
         torch.manual_seed(derive_seed(self.seed, "vae", "weights"))

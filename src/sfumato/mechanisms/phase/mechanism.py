@@ -54,14 +54,10 @@ class Phase(CutNetwork):
 
     d: int = whole(default=2, low=2, high=16, help="rows of a message: the record and d − 1 decoys")
     variant: Variant = choice(
-        default="exchangeable", options=get_args(Variant), help="proven 1/d, or the paper's scheme as published"
+        default="exchangeable", options=get_args(Variant), help="proven 1/d, or the paper's scheme"
     )
-    keyed: bool = flag(
-        default=True, help="decoys are a secret function of the record; false draws them afresh, as published"
-    )
-    channels: int = whole(
-        default=0, low=0, high=4096, help="K of the added generator; 0: as many as the network has at the cut"
-    )
+    keyed: bool = flag(default=True, help="decoys follow from secret and record; false: drawn afresh")
+    channels: int = whole(default=0, low=0, high=4096, help="K of the added generator; 0: as at the cut")
     k: int = whole(default=4, low=2, high=64, help="tuples that the critic compares: one real, k − 1 turned (Eq. 8)")
     critic: float = number(default=1.0, low=0.0, high=1000.0, help="weight of the critic's loss (published only)")
     lam: float = number(default=1.0, low=0.0, high=1.0, help="below 1, ran's objective joins the encryption module")

@@ -26,16 +26,14 @@ class RAN(EncoderMechanism):
     knob = "lam"
 
     lam: float = number(
-        default=0.1, low=0.0, high=1.0, help="λ of Eq. 4: 0 only fights the decoder, 1 only serves the classifier"
+        default=0.1, low=0.0, high=1.0, help="λ of Eq. 4: 0 fights the decoder, 1 serves the classifier"
     )
     k: int = whole(default=3, low=1, high=100, help="discriminative and generative steps for each adversarial one")
     l1: float = learning_rate(default=1e-3, help="learning rate of the discriminative stage (Eq. 2)")
     l2: float = learning_rate(default=1e-3, help="learning rate of the generative stage (Eq. 3)")
     l3: float = learning_rate(default=1e-3, help="learning rate of the adversarial stage (Eq. 4)")
 
-    @property
-    def traits(self) -> Traits:
-        return Traits(compared_with="dnn")
+    traits = Traits(compared_with="dnn")
 
     def _build(self, schema: Schema) -> None:
         super()._build(schema)

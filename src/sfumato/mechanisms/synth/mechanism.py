@@ -69,18 +69,14 @@ class Synth(Mechanism):
         default="auto", help=f"{', '.join(_HOME)} (the paper's), or auto: mixture for pictures, tree for tables"
     )
     epsilon: float = number(default=1.0, low=0.0, high=1e6, above_low=True, help="ε of the whole run")
-    delta: float = number(
-        default=1e-5, low=0.0, high=1.0, above_low=True, help="δ of the whole run; below 1 / number of records"
-    )
+    delta: float = number(default=1e-5, low=0.0, high=1.0, above_low=True, help="δ of the run, below 1/records")
     labels: str = choice(
         default="data",
         options=LABELS,
         help="data: part of the record; noisy: Theorem 3; public: known anyway; none: no labels",
     )
     steps: int = whole(default=0, low=0, high=10_000_000, help="steps of training; 0: the method's own")
-    bend: float = number(
-        default=BEND, low=0.0, high=0.5, help="how far mixture bends drawn pictures, in sides; 0 for linear models"
-    )
+    bend: float = number(default=BEND, low=0.0, high=0.5, help="how far mixture bends drawn pictures, in sides")
 
     @property
     def traits(self) -> Traits:

@@ -82,7 +82,8 @@ def _query(mechanism: Mechanism, seed: int) -> Query:
     def query(data: Dataset) -> FloatArray:
         nonlocal calls
         calls += 1
-        return mechanism.transform(data.x, private=data.private, seed=derive_seed(seed, calls), name=data.name)
+        fresh = derive_seed(seed, calls)
+        return mechanism.transform(data.x, private=data.private, origin=data.origin, seed=fresh, name=data.name)
 
     return query
 
@@ -92,6 +93,9 @@ def _repeat(mechanism: Mechanism) -> Repeat:
         if isinstance(mechanism, Repeats):
             return mechanism.repeated(data, times, seed=seed)
         seeds = (derive_seed(seed, number) for number in range(times))
-        return tuple(mechanism.transform(data.x, private=data.private, seed=s, name=data.name) for s in seeds)
+        return tuple(
+            mechanism.transform(data.x, private=data.private, origin=data.origin, seed=fresh, name=data.name)
+            for fresh in seeds
+        )
 
     return repeat

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.errors import DataError
+from sfumato.core.origin import Hashes, Origin
 from sfumato.core.schema import Column, Kind, Schema
 
 FloatArray = npt.NDArray[np.float32]
@@ -23,7 +24,8 @@ class Dataset:
     """Records ``x`` (float32 in [0, 1], shape ``(N, *schema.shape)``) with integer-coded labels.
 
     ``ids`` names the subject of each record (several records may share one); without a subject column each row is
-    its own subject. Splits never separate the records of a subject. The arrays are read-only.
+    its own subject, and ``named`` is false. Splits never separate the records of a subject. ``contents`` are hashes of
+    the raw values that ``x`` was encoded from; without them ``x`` itself counts as raw. The arrays are read-only.
     """
 
     x: FloatArray
@@ -33,6 +35,8 @@ class Dataset:
     ids: npt.NDArray[Any] = field(default_factory=lambda: np.empty(0, dtype=np.str_))
     party: IntArray | None = None
     name: str = "data"
+    named: bool = False
+    contents: Hashes | None = None
 
     def __post_init__(self) -> None:
         n = len(self.x)
@@ -99,6 +103,7 @@ class Dataset:
             private={label: codes[label] for label in private or {}},
             ids=np.empty(0, dtype=np.str_) if ids is None else np.asarray(ids).astype(np.str_),
             name=name,
+            named=ids is not None,
         )
 
     def __len__(self) -> int:
@@ -113,6 +118,7 @@ class Dataset:
             private={name: values[rows] for name, values in self.private.items()},
             ids=self.ids[rows],
             party=None if self.party is None else self.party[rows],
+            contents=None if self.contents is None else self.contents[rows],
         )
 
     def joined(self, more: Dataset) -> Dataset:
@@ -124,7 +130,13 @@ class Dataset:
             private={name: np.concatenate([values, more.private[name]]) for name, values in self.private.items()},
             ids=np.concatenate([self.ids, more.ids]),
             party=None if self.party is None or more.party is None else np.concatenate([self.party, more.party]),
+            contents=joined_hashes(self, more),
         )
+
+    @cached_property
+    def origin(self) -> Origin:
+        """What tells these records apart, whatever became of them since they were read."""
+        return Origin(self.x, contents=self.contents, subjects=self.ids if self.named else None)
 
     @cached_property
     def digest(self) -> str:
@@ -138,6 +150,13 @@ class Dataset:
         """The codes of a utility or private label."""
         self.schema.classes(name)
         return self.utility[name] if name in self.utility else self.private[name]
+
+
+def joined_hashes(*pieces: Dataset) -> Hashes | None:
+    """The contents of all pieces, or None if all of them are as raw as they look."""
+    if all(piece.contents is None for piece in pieces):
+        return None
+    return np.concatenate([piece.origin.contents for piece in pieces])
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.dataset import Dataset, IntArray
+from sfumato.core.dataset import Dataset, IntArray, joined_hashes
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.schema import Schema
 from sfumato.data.column_roles import Names, Roles, of_schema, resolve
@@ -144,6 +144,8 @@ def join(pieces: Sequence[Dataset]) -> Dataset:
         private=_joined([piece.private for piece in pieces]),
         ids=np.concatenate([piece.ids for piece in pieces]),
         name=first.name,
+        named=first.named,
+        contents=joined_hashes(*pieces),
     )
 
 

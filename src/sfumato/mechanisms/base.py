@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError, RuleBroken, UsageError
 from sfumato.core.guarantee import Guarantee
+from sfumato.core.origin import Origin
 from sfumato.core.randomness import Randomness, Secure, Seeded
 from sfumato.core.release import Release
 from sfumato.core.run_folder import RunFolder
@@ -137,7 +138,7 @@ class Mechanism(Parametrised, ABC):
 
     def _released(self, data: Dataset, seed: int | None) -> tuple[FloatArray, Mapping[str, IntArray]]:
         """The payload and the labels that leave with it."""
-        payload = self.transform(data.x, private=data.private, seed=seed, name=data.name)
+        payload = self.transform(data.x, private=data.private, origin=data.origin, seed=seed, name=data.name)
         return payload, {} if self.traits.hides_result else dict(data.utility)
 
     @final
@@ -146,6 +147,7 @@ class Mechanism(Parametrised, ABC):
         X: npt.ArrayLike,
         *,
         private: Mapping[str, npt.ArrayLike] | None = None,
+        origin: Origin | None = None,
         seed: int | None = None,
         name: str = "X",
     ) -> FloatArray:
@@ -155,6 +157,8 @@ class Mechanism(Parametrised, ABC):
             X: Records of the fitted shape, (N, *shape), as a NumPy array or torch tensor with values in [0, 1].
             private: One class code a record for every private label of the fit, if the mechanism ``reads_private``;
                 ignored otherwise.
+            origin: Where the records come from, for a mechanism that ties a secret to each; without it ``X`` counts as
+                raw.
             seed: Repeatable randomness, for experiments only.
             name: How messages call these records.
 
@@ -167,11 +171,17 @@ class Mechanism(Parametrised, ABC):
         needed = self.traits.reads_private
         codes = check_private(private or {}, self.schema_, len(x), self.name, name) if needed else {}
         randomness: Randomness = Secure() if seed is None else Seeded(seed)
-        return self._release(x, codes, randomness)
+        return self._release_from(x, codes, randomness, origin or Origin(x))
 
     @abstractmethod
     def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
         """The payload of checked records; ``private`` is empty unless the mechanism ``reads_private``."""
+
+    def _release_from(
+        self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness, origin: Origin
+    ) -> FloatArray:
+        """As ``_release``, for a mechanism that ties a secret to each record's origin."""
+        return self._release(x, private, randomness)
 
     @abstractmethod
     def guarantee(self) -> Guarantee:

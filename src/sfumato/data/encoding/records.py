@@ -14,6 +14,7 @@ from sfumato.data.column_roles import Roles
 from sfumato.data.encoding import images, signals
 from sfumato.data.encoding.audio import log_mel, read_wav
 from sfumato.data.encoding.list_cells import check_finite, dense, first_null, is_encoded, is_list
+from sfumato.data.encoding.raw_contents import raw_contents
 from sfumato.data.encoding.tables import as_text, check_sums, encode_table, encode_vectors
 from sfumato.data.file_errors import Place
 from sfumato.data.labels import encode_labels
@@ -44,6 +45,8 @@ def encode_batch(
         private={label.name: codes[label.name] for label in roles.private},
         ids=ids_of(source, batch, first_row, roles.id),
         name=name,
+        named=roles.id is not None,
+        contents=raw_contents(batch, schema),
     )
 
 

@@ -55,8 +55,9 @@ def as_text(array: Any) -> Any:
         return pc.if_else(array, "yes", "no")
     if pt.is_floating(array.type):
         array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
-        if array.null_count < len(array) and pc.all(pc.equal(array, pc.floor(array))).as_py():
-            array = pc.cast(array, pa.int64(), safe=False)
+        whole = pc.cast(pc.cast(array, pa.int64(), safe=False), pa.string())
+        is_whole = pc.and_(pc.equal(array, pc.floor(array)), pc.less(pc.abs(array), 2.0**53))
+        array = pc.if_else(is_whole, whole, pc.cast(array, pa.string()))  # each by itself: 5.0 is "5" in any company
     text = pc.utf8_trim_whitespace(pc.cast(array, pa.string()))
     absent = pc.or_(pc.equal(text, ""), pc.equal(text, "?"))
     return pc.if_else(absent, pa.scalar(None, pa.string()), text)

@@ -1,0 +1,56 @@
+"""Hashes of the raw values of records, before ranges and categories of a schema touch them."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from sfumato.core.origin import Hashes, hash_rows
+from sfumato.core.schema import Column, Schema
+from sfumato.data.encoding.images import cell_bytes
+from sfumato.data.encoding.list_cells import dense, is_list
+from sfumato.data.encoding.tables import as_numbers, as_text
+from sfumato.data.file_errors import Place
+
+_TEXT_BYTES = 8
+
+
+def raw_contents(batch: Any, schema: Schema) -> Hashes | None:
+    """Return a hash of each record's raw values, the same in every file format; None where ``x`` is as raw.
+
+    A table's columns are taken by name, in sorted order, so unused columns and their order do not matter. Pictures are
+    only divided by 255, whatever the schema, so ``x`` itself tells them apart.
+    """
+    if schema.kind == "image" or batch.num_rows == 0:
+        return None
+    array = batch.column(schema.x_columns[0])
+    if schema.kind == "audio":
+        place = Place("", schema.x_columns[0], 0)
+        cells = [hashlib.blake2b(cell_bytes(cell, place), digest_size=16).digest() for cell in array]
+        return np.frombuffer(b"".join(cells), dtype=np.uint8).reshape(len(cells), -1)
+    if is_list(array.type):
+        return hash_rows(dense(array, Place("", schema.x_columns[0], 0)).astype(np.float32))
+    columns = sorted(schema.columns, key=lambda column: column.name)
+    return hash_rows(np.concatenate([_column_bytes(batch.column(one.name), one) for one in columns], axis=1))
+
+
+def _column_bytes(array: Any, column: Column) -> Hashes:
+    """(N, 16) bytes: the column's name, and the number or a hash of the text; a missing value is a value of its own."""
+    name = np.frombuffer(hashlib.blake2b(column.name.encode(), digest_size=8).digest(), dtype=np.uint8)
+    numbers = as_numbers(array) if column.kind == "numeric" else None
+    if numbers is not None:
+        plain = np.where(np.isnan(numbers), np.nan, numbers + 0.0)  # one NaN, one zero
+        values = np.ascontiguousarray(plain).view(np.uint8).reshape(len(plain), 8)
+    else:
+        values = _text_bytes(as_text(array))
+    return np.concatenate([np.tile(name, (len(values), 1)), values], axis=1)
+
+
+def _text_bytes(text: Any) -> Hashes:
+    codes = text.dictionary_encode()
+    words = [hashlib.blake2b(word.encode(), digest_size=_TEXT_BYTES).digest() for word in codes.dictionary.to_pylist()]
+    table = np.frombuffer(b"".join([*words, bytes(_TEXT_BYTES)]), dtype=np.uint8).reshape(-1, _TEXT_BYTES)
+    places = codes.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)  # the last row: missing
+    return np.asarray(table[places])

@@ -9,6 +9,16 @@ standard normal, fresh for every record, S(x) standardised. S minimises
 while a decoder D and attribute networks F_k are trained on ẑ for several steps before every step of S (H_k is the
 entropy of a uniform guess). With ε fixed, the noise is a channel of limited capacity: directions that the tasks t do
 not need are given up, because they would cost signal.
+
+S(x) ends inside the ball ‖S(x)‖ ≤ √h, whatever the weights and the record. So the signal-to-noise ratio ‖S(x)‖² / ε²
+with which a record leaves is at most h / ε², and its release tells at most
+
+    I(x; ẑ) ≤ (h / 2) · log₂(1 + 1 / ε²) ≤ h / (2 ln 2 · ε²) bits
+
+about it: ẑ has a mean square of at most h·(1 + ε²), normal numbers have the largest entropy with that, h(ẑ | x) is that
+of the noise. An honest encoder loses little (standardised latents have ‖S(x)‖² = h on average), and one that somebody
+scaled up gains nothing. Deviations of a party's own records would do the same, but they would be an exact answer to a
+question that the initiator chose.
 """
 
 from __future__ import annotations
@@ -27,11 +37,24 @@ from sfumato.nets.training_loop import take_step
 
 ADAPTING = 2
 """Steps of the adversaries before each step of the sieve."""
+_LARGE = 1e6
+"""Keeps the sum of squares finite under weights that come from outside."""
+
+
+class Ball(nn.Module):
+    """(B, h) → (B, h): longer vectors are shortened to √h, and what is no number becomes 0; not while S trains."""
+
+    def forward(self, z: Tensor) -> Tensor:
+        if self.training:
+            return z
+        z = z.nan_to_num(0.0, _LARGE, -_LARGE).clamp(-_LARGE, _LARGE)
+        length = z.norm(dim=1, keepdim=True).clamp_min(1e-12)  # (B, 1)
+        return z * (math.sqrt(z.shape[1]) / length).clamp_max(1.0)
 
 
 def sieve(latent: int, width: int) -> list[nn.Module]:
-    """The end of S: (B, h) → (B, ``width``), standardised over the batch while it trains."""
-    return [*relu_chain(latent, 2 * latent, width), nn.BatchNorm1d(width, affine=False)]
+    """The end of S: (B, h) → (B, ``width``), standardised over the batch while it trains, then inside the ball."""
+    return [*relu_chain(latent, 2 * latent, width), nn.BatchNorm1d(width, affine=False), Ball()]
 
 
 @dataclass(frozen=True)

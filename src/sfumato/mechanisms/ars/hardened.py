@@ -48,7 +48,7 @@ class Ball(nn.Module):
         if self.training:
             return z
         z = z.nan_to_num(0.0, _LARGE, -_LARGE).clamp(-_LARGE, _LARGE)
-        length = z.norm(dim=1, keepdim=True).clamp_min(1e-12)  # (B, 1)
+        length = torch.linalg.vector_norm(z, dim=1, keepdim=True).clamp_min(1e-12)  # (B, 1)
         return z * (math.sqrt(z.shape[1]) / length).clamp_max(1.0)
 
 

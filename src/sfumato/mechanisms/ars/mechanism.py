@@ -252,7 +252,7 @@ class ARS(Mechanism):
             return lambda rows: game.play(x[rows], [y[rows] for y in tasks], [a[rows] for a in attributes])
 
         def end() -> None:
-            standardised = encoder[:-1]  # without the ball
+            standardised = nn.Sequential(*list(encoder)[:-1])  # without the ball
             standardise(standardised, forward_in_batches(unstandardised(standardised), x))
 
         return TrainingStage(f"hardening-{place}", len(x), game.optimisers, begin, end)

@@ -323,7 +323,7 @@ def test_secret_of_the_wrong_size_is_refused(tmp_path: Path) -> None:
 def test_guarantee_is_one_in_d_and_the_published_variant_has_none(phase: Phase) -> None:
     promised = phase.guarantee()
     assert (promised.kind, promised.anonymity) == ("anonymity", 0.5)
-    assert any("stay on the device" in condition for condition in promised.conditions)
+    assert any("stay on the device" in condition.says for condition in promised.conditions)
     assert Phase(variant="published").guarantee().kind == "empirical"
 
 

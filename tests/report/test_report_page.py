@@ -247,7 +247,8 @@ def test_a_proven_epsilon_comes_with_its_relation_and_conditions(page, tmp_path)
     proof |= {"event": {"gaussian": 1}, "conditions": ["every record is used once"]}
     visible = page(write_run(tmp_path / "r", guarantee=proof)).visible
     assert "ε = 1, δ = 1e-05, for data sets that are neighbours by: add or remove one record." in visible
-    assert "<li>every record is used once</li>" in visible
+    assert "<li>every record is used once [assumed]</li>" in visible
+    assert "Covered: the payload, for one record at a time. Not covered: labels that leave with it," in visible
 
 
 def test_the_page_says_that_it_embeds_real_records(page, tmp_path):

@@ -64,7 +64,7 @@ def audit(
         mechanism=mechanism.name,
         traits=mechanism.traits,
         data=victim.name,
-        guarantee=mechanism.guarantee(),
+        guarantee=mechanism.guarantee().beside(scene.release.utility),
         utility=tuple(utility),
         attacks=with_leakage(found.scores),
         skipped=tuple(found.skipped),

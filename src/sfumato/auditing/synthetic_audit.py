@@ -68,7 +68,7 @@ def audit_synthetic(
         mechanism=mechanism.name,
         traits=mechanism.traits,
         data=splits.victim.name,
-        guarantee=mechanism.guarantee(),
+        guarantee=mechanism.guarantee().beside(release.utility),
         utility=tuple(utility),
         attacks=with_leakage(found.scores),
         skipped=tuple(skipped),

@@ -54,7 +54,8 @@ def utility_scores(mechanism: Mechanism, scene: Scene, say: Say) -> list[Score]:
         def fresh(
             a: Release, b: Release, control: float | None, clean: FloatArray | None = None, label: str = label
         ) -> list[Score]:
-            return fresh_scores(a, b, victim, label, effort.task_epochs, seed, control, clean)
+            codes = splits.owner.utility[label]  # where the labels do not leave, the receiver has them from elsewhere
+            return fresh_scores(a, codes, b, victim, label, effort.task_epochs, seed, control, clean)
 
         control = scene.controls.get(
             f"{FRESH}:{label}", lambda: {s.metric: s.value for s in fresh(raw_owner, raw_victim, None)}
@@ -71,6 +72,7 @@ def own_scores(logits: FloatArray, victim: Dataset, label: str) -> list[Score]:
 
 def fresh_scores(
     owner: Release,
+    codes: IntArray,
     victim_release: Release,
     victim: Dataset,
     label: str,
@@ -79,13 +81,13 @@ def fresh_scores(
     control: float | None,
     clean: FloatArray | None = None,
 ) -> list[Score]:
-    """A classifier trained on the owner's release alone and tested on the victims' release.
+    """A classifier trained on the owner's release with the label's ``codes``, and tested on the victims' release.
 
     And on ``clean``, the victims' representations without any noise, if they are given.
     """
     started = time.perf_counter()
     classes = len(victim.schema.classes(label))
-    network = _train(owner.payload, owner.utility[label], classes, epochs, derive_seed(seed, "fresh", label))
+    network = _train(owner.payload, codes, classes, epochs, derive_seed(seed, "fresh", label))
     logits = forward_in_batches(network, as_tensor(victim_release.payload)).numpy()
     seconds = time.perf_counter() - started
     scores = classification_scores(FRESH, label, softmax(logits), victim, seconds, control)

@@ -213,6 +213,9 @@ def release(
     out: Annotated[Path, typer.Option("--out", help="The release folder; must not exist.")],
     data: Annotated[str | None, typer.Option("--data", "-d", help="The records: a named set, file or folder.")] = None,
     labels: Annotated[bool, typer.Option("--labels", help="Let the utility labels go along.")] = False,
+    unprotected: Annotated[
+        bool, typer.Option("--labels-unprotected", help="… although the guarantee does not cover them.")
+    ] = False,
     rows: Annotated[int | None, typer.Option("--rows", help="synth: how many synthetic records.")] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="synth: one class, label=value. Repeatable.")] = None,
     png: Annotated[bool, typer.Option("--png", help="synth: pictures as PNG files.")] = False,
@@ -220,14 +223,14 @@ def release(
     quiet: Quiet = False,
 ) -> None:
     """Release records through a fitted mechanism, or draw synthetic ones: Parquet and a card, in bounded memory."""
-    from sfumato.cli.output import Talk, print_result
+    from sfumato.cli.output import Talk, print_result, promise_lines
     from sfumato.workflow import release_run, sample_run
 
     if (data is None) == (rows is None):
         raise UsageError("say which records leave: --data for a mechanism, or --rows for a synth run.")
     if rows is None and (png or only):
         raise UsageError("--only and --png go with --rows.")
-    if rows is not None and labels:
+    if rows is not None and (labels or unprotected):
         raise UsageError("--labels goes with --data: synthetic records always have their labels.")
     with Talk(quiet) as talk:
         if rows is not None:
@@ -236,9 +239,9 @@ def release(
             card = sample_run(run, rows, out, given=given, pictures=png, say=say)
         else:
             say = lambda done: talk.step(f"released {done:,} records")  # noqa: E731
-            card = release_run(run, str(data), out, labels=labels, say=say)
-    promise = f"guarantee: {card['guarantee']['kind']}. {card['guarantee']['statement']}"
-    print_result(json, card, f"{out}: {card['rows']:,} records, payload {card['payload_shape']}\n{promise}")
+            card = release_run(run, str(data), out, labels=labels, unprotected=unprotected, say=say)
+    written = f"{out}: {card['rows']:,} records, payload {card['payload_shape']}"
+    print_result(json, card, "\n".join([*card["warnings"], written, *promise_lines(card["guarantee"])]))
 
 
 @app.command()
@@ -253,7 +256,7 @@ def audit(
 ) -> None:
     """Attack a fitted mechanism with fresh adversaries; utility, all scores, and the worst of each threat."""
     from sfumato.auditing.effort import effort_named
-    from sfumato.cli.output import OUT, Talk, claim_line, print_json, print_text, score_table
+    from sfumato.cli.output import OUT, Talk, claim_line, print_json, print_text, promise_lines, score_table
     from sfumato.workflow import audit_run
 
     with Talk(quiet) as talk:
@@ -264,7 +267,7 @@ def audit(
     OUT.print(score_table(scores))
     for skipped in scores["skipped"]:
         print_text(f"not run: {skipped['attack']} ({skipped['reason']})")
-    print_text(f"guarantee: {scores['guarantee']['kind']}. {scores['guarantee']['statement']}")
+    print_text("\n".join(promise_lines(scores["guarantee"])))
     if line := claim_line(scores):
         print_text(line)
 

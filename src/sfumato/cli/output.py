@@ -11,6 +11,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from sfumato.core.guarantee import Guarantee
+
 if TYPE_CHECKING:
     from sfumato.mechanisms.parameters import Parameter
 
@@ -113,6 +115,19 @@ def score_table(scores: Mapping[str, Any]) -> Table:
             percent(score.get("leakage")),
         )
     return table
+
+
+def promise_lines(stored: Mapping[str, Any]) -> list[str]:
+    """What is guaranteed, what that covers, and every condition with whether it was looked at."""
+    promise = Guarantee.from_json(stored)
+    covers = [f"covers: {promise.covers}"] if promise.covers.payload else []
+    conditions = [f"  - {condition}" for condition in promise.conditions]
+    return [
+        f"guarantee: {promise.kind}. {promise.statement}",
+        *covers,
+        *(["conditions:"] if conditions else []),
+        *conditions,
+    ]
 
 
 def claim_line(scores: Mapping[str, Any]) -> str:

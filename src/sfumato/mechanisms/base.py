@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError, RuleBroken, UsageError
-from sfumato.core.guarantee import Guarantee
+from sfumato.core.guarantee import ONE_ROW, SECURE_NOISE, SEVERAL_ROWS, Guarantee
 from sfumato.core.origin import Origin
 from sfumato.core.randomness import Randomness, Secure, Seeded
 from sfumato.core.release import Release
@@ -114,30 +114,45 @@ class Mechanism(Parametrised, ABC):
         """Train."""
 
     @final
-    def release(self, data: Dataset, *, seed: int | None = None) -> Release:
+    def release(self, data: Dataset, *, seed: int | None = None, labels: bool | None = None) -> Release:
         """What may leave: protected payload, utility labels and guarantee.
 
         Private columns and subject ids are never copied, nor the utility labels where the mechanism hides the result.
+        The guarantee is that of this release: if one of its conditions is seen not to hold, it promises nothing and
+        says why. The number of rows shows the number of records, so a promise about that is left out.
 
         Args:
             data: The records to protect. A mechanism that draws synthetic records uses their number only.
             seed: Repeatable randomness, for experiments only. Without it, noise, keys and masks come from the
                 operating system's secure source.
+            labels: Whether the utility labels leave. By default they do, unless there is a proven promise that does not
+                cover them. With ``True`` they leave all the same, and the guarantee says that they are outside.
 
         Returns:
             The release.
 
         Raises:
+            UsageError: Labels are asked for where the mechanism hides the result.
             RuleBroken: The payload is the raw records, and the mechanism is not a control.
         """
         self._check_fitted()
-        payload, labels = self._released(data, seed)
+        if labels and self.traits.hides_result:
+            raise UsageError(f"{self.name} hides the label as well; beside a message it would tell whose it is.")
+        promised = self.guarantee()
+        broken = {**_broken(promised, data, seed), **self._broken(data)}
+        payload, found = self._released(data, seed)
+        default = promised.covers.labels or not promised.proven or self.traits.synthetic
+        leaving = found if (default if labels is None else labels) else {}
         if self.traits.unprotected != "record" and payload.shape == data.x.shape and bool((payload == data.x).all()):
             raise RuleBroken(f"{self.name} released the raw records unchanged.")
-        return Release(self.name, payload, self.guarantee(), labels)
+        return Release(self.name, payload, promised.of_release(leaving, broken), leaving)
+
+    def _broken(self, data: Dataset) -> Mapping[str, str]:
+        """Further conditions of the guarantee that a release of ``data`` breaks: name → why; raise to refuse it."""
+        return {}
 
     def _released(self, data: Dataset, seed: int | None) -> tuple[FloatArray, Mapping[str, IntArray]]:
-        """The payload and the labels that leave with it."""
+        """The payload and the labels that may leave with it."""
         payload = self.transform(data.x, private=data.private, origin=data.origin, seed=seed, name=data.name)
         return payload, {} if self.traits.hides_result else dict(data.utility)
 
@@ -222,6 +237,17 @@ class Mechanism(Parametrised, ABC):
     def _check_fitted(self) -> None:
         if not hasattr(self, "schema_"):
             raise UsageError(f"this {type(self).__name__} is not fitted yet: call fit first.")
+
+
+def _broken(promised: Guarantee, data: Dataset, seed: int | None) -> dict[str, str]:
+    """Which of the conditions that are checked for every mechanism a release breaks, and why."""
+    asked = {condition.name for condition in promised.conditions}
+    broken = {}
+    if SECURE_NOISE.name in asked and seed is not None:
+        broken[SECURE_NOISE.name] = "it was made with a seed, and whoever knows that can take the noise off"
+    if ONE_ROW.name in asked and len(np.unique(data.ids)) < len(data):
+        broken[ONE_ROW.name] = SEVERAL_ROWS
+    return broken
 
 
 def check_records(x: FloatArray, schema: Schema, name: str) -> None:

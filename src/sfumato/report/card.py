@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from sfumato.core.score import Score
 from sfumato.core.threats import FIDELITY, INFORMATION, UTILITY, title
 from sfumato.report.audited_runs import Run, in_order
-from sfumato.report.guarantees import epsilon_line, kind_line
+from sfumato.report.guarantees import covers_line, epsilon_line, kind_line
 from sfumato.report.verdict import threat_paragraphs, trust_warnings
 from sfumato.report.wording import count, direction, interval, leak, measured, metric_name, named, number, reference
 
@@ -20,6 +20,7 @@ def card(run: Run) -> str:
     lines = [
         f"# {_md(run.mechanism)} on {_md(run.data)}",
         "",
+        *(f"**{_md(text)}**\n" for text in run.guarantee.warnings),
         f"A release of {_md(run.data)} by the mechanism `{_code(run.mechanism)}`{audited}. {_served(run)}",
         "",
         "## Guarantee",
@@ -27,8 +28,10 @@ def card(run: Run) -> str:
         f"**{_md(kind_line(run.guarantee))}.** {_md(run.guarantee.statement)}",
         "",
         _md(epsilon_line(run.guarantee)),
+        "",
+        _md(covers_line(run.guarantee)),
         *([""] if run.guarantee.conditions else []),
-        *(f"- {_md(condition)}" for condition in run.guarantee.conditions),
+        *(f"- {_md(str(condition))}" for condition in run.guarantee.conditions),
         "",
         "## Scores",
         "",

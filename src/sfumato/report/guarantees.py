@@ -41,6 +41,11 @@ def epsilon_line(guarantee: Guarantee) -> str:
     return "No ε can be stated: what is known is what the attacks measured."
 
 
+def covers_line(guarantee: Guarantee) -> str:
+    """What the promise is about, and what it leaves out."""
+    return f"Covered: {guarantee.covers}" if guarantee.covers.payload else "Nothing is covered by a promise."
+
+
 def kind_line(guarantee: Guarantee) -> str:
     """The kind of a guarantee; an anonymity says among how many."""
     among = f": {one_in(guarantee)}" if guarantee.kind == "anonymity" else ""
@@ -91,11 +96,13 @@ def _box(run: Run, settings: Sequence[str]) -> str:
     guarantee = run.guarantee
     different = [setting for setting in dict.fromkeys(settings) if setting]
     where = f'<p class="setting">{escape(listed(different))}</p>' if different else ""
-    conditions = "".join(f"<li>{escape(condition)}</li>" for condition in guarantee.conditions)
+    conditions = "".join(f"<li>{escape(str(condition))}</li>" for condition in guarantee.conditions)
+    warned = "".join(f"<p><strong>{escape(text)}</strong></p>" for text in guarantee.warnings)
+    covers = f"<p>{escape(covers_line(guarantee))}</p>" if guarantee.covers.payload else ""
     under = f"<p>Conditions:</p><ul>{conditions}</ul>" if conditions else ""
     badge = f' <span class="badge">{one_in(guarantee)}</span>' if guarantee.kind == "anonymity" else ""
     return (
         f'<article class="guarantee {escape(guarantee.kind)}"><h3>{escape(run.mechanism)}</h3>{where}'
-        f'<p class="kind">{escape(KINDS[guarantee.kind])}{badge}</p><p>{escape(guarantee.statement)}</p>'
-        f"<p>{escape(epsilon_line(guarantee))}</p>{under}</article>"
+        f'{warned}<p class="kind">{escape(KINDS[guarantee.kind])}{badge}</p><p>{escape(guarantee.statement)}</p>'
+        f"<p>{escape(epsilon_line(guarantee))}</p>{covers}{under}</article>"
     )

@@ -12,6 +12,7 @@ import numpy as np
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError, UsageError
+from sfumato.core.guarantee import ONE_ROW, SEVERAL_ROWS, Guarantee
 from sfumato.core.run_folder import RunFolder, atomic, write_json
 from sfumato.core.schema import Schema
 from sfumato.data import decode_table, stream
@@ -24,13 +25,21 @@ PAYLOAD = "payload"
 
 
 def release_run(
-    path: Path, source: str, out: Path, *, labels: bool = False, say: Callable[[int], None] = lambda _: None
+    path: Path,
+    source: str,
+    out: Path,
+    *,
+    labels: bool = False,
+    unprotected: bool = False,
+    say: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Release ``source`` through the mechanism in ``path`` as ``out/release.parquet`` and ``out/release.json``.
 
-    Records stream through: memory does not grow with their number. With ``labels`` the utility labels go along.
+    Records stream through: memory does not grow with their number. With ``labels`` the utility labels go along, if the
+    guarantee covers them or promises nothing; with ``unprotected`` in any case, and then the card begins with that.
     Private labels are read only if the mechanism needs them, and never written. A mechanism that hides the result
-    releases no labels. The folder appears when it is complete. ``say`` hears the number of records done.
+    releases no labels. The card's guarantee is that of this release: a condition that does not hold for these records
+    leaves nothing promised. The folder appears when it is complete. ``say`` hears the number of records done.
     """
     import pyarrow.parquet as pq
 
@@ -41,17 +50,24 @@ def release_run(
         raise UsageError(f"{path} draws records of its own: say how many with --rows, and leave out --data.")
     if isinstance(mechanism, NeedsSecret):
         mechanism.check_writing()
-    if labels and traits.hides_result:
-        raise UsageError(f"{mechanism.name} hides the label as well; beside a message it would tell whose it is.")
+    promised, labels = mechanism.guarantee(), labels or unprotected
+    if labels and promised.proven and not (promised.covers.labels or unprotected or traits.hides_result):
+        raise UsageError(
+            f"the guarantee of {path} does not cover labels: leave out --labels, or say --labels-unprotected to let "
+            "them leave in clear, outside of the promise."
+        )
     if labels and PAYLOAD in mechanism.schema_.utility:
         raise DataError(f"the utility label '{PAYLOAD}' has the name of the payload's column: rename it and fit again.")
     digest, rows = hashlib.sha256(), 0
+    people: set[int] = set()
+    broken: dict[str, str] = {}
     shape: tuple[int, ...] = ()
     with writable(out) as part:
         writer = None
         batches = stream(source, mechanism.schema_, batch_rows=BATCH_ROWS, utility=labels, private=traits.reads_private)
         for batch in _never_fewer(batches, traits.smallest_batch):
-            release = mechanism.release(batch)
+            release = mechanism.release(batch, labels=labels)
+            broken |= _further_rows(promised, batch, people) | release.guarantee.broken()
             table = as_table(release.payload, release.utility, batch.schema, records=traits.gives_records)
             if writer is None:
                 writer = pq.ParquetWriter(
@@ -64,13 +80,16 @@ def release_run(
         if writer is None:
             raise DataError(f"{source} holds no records.")
         writer.close()
+        leaving = list(mechanism.schema_.utility) if labels else []
+        kept = promised.of_release(leaving, broken)
         card = {
+            "warnings": list(kept.warnings),
             "mechanism": mechanism.name,
             "rows": rows,
             "payload_shape": list(shape),
             "digest": digest.hexdigest(),
-            "labels": list(mechanism.schema_.utility) if labels else [],
-            "guarantee": mechanism.guarantee().to_json(),
+            "labels": leaving,
+            "guarantee": kept.to_json(),
         }
         write_json(part / "release.json", card)
     return {"release": str(out), **card}
@@ -88,6 +107,16 @@ def writable(out: Path) -> Iterator[Path]:
             yield part
     except OSError as error:
         raise DataError(f"cannot write {out} ({error.strerror or error}): choose another --out.") from None
+
+
+def _further_rows(promised: Guarantee, batch: Dataset, people: set[int]) -> dict[str, str]:
+    """Whether somebody in ``people`` has a row in this batch too, where that breaks the promise; they all join."""
+    if not batch.named or all(one.name != ONE_ROW.name for one in promised.conditions):
+        return {}
+    found = {hash(person) for person in batch.ids.tolist()}
+    again = not people.isdisjoint(found)
+    people |= found
+    return {ONE_ROW.name: SEVERAL_ROWS} if again else {}
 
 
 def _never_fewer(batches: Iterable[Dataset], fewest: int) -> Iterator[Dataset]:

@@ -48,14 +48,17 @@ def sample_run(
     with writable(out) as part:
         write = _write_pictures if pictures else _write_parquet
         write(part, _batches(mechanism, rows, given, digest, say))
+        leaving = list(mechanism.schema_.utility) if mechanism.traits.needs_labels else []
+        promised = mechanism.guarantee().beside(leaving)
         card = {
+            "warnings": list(promised.warnings),
             "mechanism": mechanism.name,
             "rows": rows,
             "payload_shape": list(mechanism.schema_.shape),
             "digest": digest.hexdigest(),
-            "labels": list(mechanism.schema_.utility) if mechanism.traits.needs_labels else [],
+            "labels": leaving,
             "given": dict(given or {}),
-            "guarantee": mechanism.guarantee().to_json(),
+            "guarantee": promised.to_json(),
             "budget": mechanism.spent(),
         }
         write_json(part / CARD, card)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import UsageError
-from sfumato.core.guarantee import Guarantee
+from sfumato.core.guarantee import ONE_ROW, SECURE_NOISE, Condition, Covers, Guarantee
 from sfumato.core.randomness import Randomness
 from sfumato.core.run_folder import RunFolder
 from sfumato.core.traits import Traits
@@ -80,13 +80,23 @@ class Gaussian(LatentMechanism):
             statement=(
                 f"Each latent is clipped to length {self._radius():.3g} and released once with noise of σ = "
                 f"{self.sigma_:.4g}: exact (ε, δ) of the Gaussian mechanism, not the looser bound of Theorem 6.1. "
-                "It hides which record a latent came from. σ and the autoencoder were fitted to the owner's records "
-                "and count as public: what they say is not covered."
+                "It hides which record a latent came from."
             ),
             epsilon=gaussian_epsilon(self.sigma_, self.delta, self._sensitivity()),
             delta=self.delta,
             relation="replace one record by any other (local: every record on its own)",
             event={"mechanism": "gaussian", "sigma": self.sigma_, "sensitivity": self._sensitivity(), "releases": 1},
+            conditions=(
+                SECURE_NOISE,
+                ONE_ROW,
+                Condition(
+                    "public-fit",
+                    "σ and the autoencoder were fitted to the owner's records and count as public: what they say is "
+                    "not covered",
+                ),
+                Condition("real-noise", "noise in floating-point numbers is as good as noise in real ones"),
+            ),
+            covers=Covers(),
         )
 
     def _modules(self) -> dict[str, nn.Module]:

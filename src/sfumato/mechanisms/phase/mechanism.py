@@ -17,7 +17,7 @@ from torch import nn
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import UsageError
-from sfumato.core.guarantee import Guarantee, empirical
+from sfumato.core.guarantee import SECURE_NOISE, Condition, Covers, Guarantee, empirical
 from sfumato.core.knowledge import Opened
 from sfumato.core.randomness import Randomness, Secure, Seeded, derive_seed
 from sfumato.core.schema import Schema
@@ -219,9 +219,10 @@ class Phase(CutNetwork):
             ),
             anonymity=1.0 / self.d,
             conditions=self._conditions(),
+            covers=Covers(repeats=self.keyed),
         )
 
-    def _conditions(self) -> tuple[str, ...]:
+    def _conditions(self) -> tuple[Condition, ...]:
         again = (
             "a record that is sent again is sent by the same device (the same secret) in exactly the same batch, or "
             "with decoys from the same pool"
@@ -229,8 +230,14 @@ class Phase(CutNetwork):
             else "no record is ever sent twice: decoys are drawn afresh, and two messages of one record meet in it"
         )
         return (
-            "before the release the attacker could not tell the records of a group apart either, and they differ",
-            "nothing that travels beside the message, such as a label or an answer, tells its rows apart",
-            again,
-            "keys and the device's secret stay on the device",
+            SECURE_NOISE,
+            Condition(
+                "alike", "before the release the attacker could not tell the records of a group apart, and they differ"
+            ),
+            Condition(
+                "nothing-beside",
+                "nothing that travels beside the message, such as a label or an answer, tells its rows apart",
+            ),
+            Condition("company", again),
+            Condition("secrets-stay", "keys and the device's secret stay on the device"),
         )

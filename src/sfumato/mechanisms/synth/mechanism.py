@@ -15,7 +15,7 @@ import torch
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError, RuleBroken, UsageError, unknown
 from sfumato.core.extras import require
-from sfumato.core.guarantee import Guarantee
+from sfumato.core.guarantee import Condition, Covers, Guarantee
 from sfumato.core.randomness import Randomness, Seeded, fresh_seed
 from sfumato.core.run_folder import RunFolder, read_json, write_json
 from sfumato.core.schema import Schema
@@ -246,17 +246,34 @@ class Synth(Mechanism):
         doubt = self.method_.doubt
         spent = self.spent_["spent"]
         conditions = (
-            "The promise is for each record of the data that the run was fitted on, once; another run on the same "
-            "records adds its own loss.",
-            "Ranges, categories, class names, the shape of a record and the number of records rounded up to a power of "
-            "two are taken as public.",
-            "fit refuses on exact checks (fewer than 1/delta records, no class that drowns in the noise, no constant "
-            "column): its refusals are for the owner only, and a release tells that the checks passed.",
-            *(_LABELS_SAY[self.labels],),
-            *self.method_.about(),
+            Condition(
+                "one-run",
+                "The promise is for each record of the data that the run was fitted on, once; another run on the same "
+                "records adds its own loss.",
+            ),
+            Condition(
+                "public-domain",
+                "Ranges, categories, class names, the shape of a record and the number of records rounded up to a "
+                "power of two are taken as public.",
+            ),
+            Condition(
+                "refusals",
+                "fit refuses on exact checks (fewer than 1/delta records, no class that drowns in the noise, no "
+                "constant column): its refusals are for the owner only, and a release tells that the checks passed.",
+            ),
+            Condition("labels", _LABELS_SAY[self.labels]),
+            *(Condition(f"method-{number}", said) for number, said in enumerate(self.method_.about(), 1)),
         )
+        covers = Covers(labels=self.labels in ("data", "noisy"), count=self.labels != "noisy", repeats=True)
         if doubt is not None:
-            return Guarantee("as-published", doubt, epsilon=spent["epsilon"], delta=self.delta, conditions=conditions)
+            return Guarantee(
+                "as-published",
+                doubt,
+                epsilon=spent["epsilon"],
+                delta=self.delta,
+                conditions=conditions,
+                covers=covers,
+            )
         return Guarantee(
             "dp",
             f"({spent['epsilon']:.4g}, {self.delta:g})-differential privacy for {RELATION}, "
@@ -266,6 +283,7 @@ class Synth(Mechanism):
             relation=RELATION,
             event={"composed": self.spent_["events"], "accountant": "dp_accounting PLD"},
             conditions=conditions,
+            covers=covers,
         )
 
     def _modules(self) -> dict[str, nn.Module]:

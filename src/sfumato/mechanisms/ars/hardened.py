@@ -48,7 +48,7 @@ class Ball(nn.Module):
         if self.training:
             return z
         z = z.nan_to_num(0.0, _LARGE, -_LARGE).clamp(-_LARGE, _LARGE)
-        length = torch.linalg.vector_norm(z, dim=1, keepdim=True)  # (B, 1)
+        length: Tensor = torch.linalg.vector_norm(z, dim=1, keepdim=True)  # (B, 1)
         return z / (length / math.sqrt(z.shape[1])).clamp_min(1.0)
 
 

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from sfumato.core.dataset import Dataset, FloatArray, Splits
 from sfumato.core.errors import DataError, UsageError
+from sfumato.core.origin import hash_rows
 from sfumato.core.randomness import derive_seed
 from sfumato.core.schema import Column, Schema
 from sfumato.mechanisms.ars.column_blocks import blocks_of
@@ -286,7 +287,7 @@ def test_writing_a_keyed_release_needs_a_secret_that_stays(hardened: ARS, monkey
 
 def test_hardened_noise_is_normal_of_size_epsilon(owner: Dataset, hardened: ARS) -> None:
     for epsilon in (0.5, 2.0):
-        payload = hardened.parties_[0].hardened(owner.x, SECRET, epsilon)
+        payload = hardened.parties_[0].hardened(owner.x, owner.origin.nonces, SECRET, epsilon)
         noise = (payload - clean(hardened, owner)).astype(np.float64) / epsilon
         assert abs(noise.mean()) < 5 / np.sqrt(noise.size)
         assert abs(noise.std() - 1.0) < 5 / np.sqrt(2 * noise.size)
@@ -294,8 +295,8 @@ def test_hardened_noise_is_normal_of_size_epsilon(owner: Dataset, hardened: ARS)
 
 
 def test_hardened_noise_of_records_and_dimensions_is_uncorrelated() -> None:
-    records = np.arange(4000, dtype=np.float32)[:, None]
-    noise = keyed_normal(records, SECRET, 12).astype(np.float64)
+    nonces = hash_rows(np.arange(4000, dtype=np.float32)[:, None])
+    noise = keyed_normal(nonces, SECRET, 12).astype(np.float64)
     bound = 5 / np.sqrt(4000)
     between = np.corrcoef(noise.T) - np.eye(12)
     assert np.abs(between).max() < bound
@@ -303,22 +304,26 @@ def test_hardened_noise_of_records_and_dimensions_is_uncorrelated() -> None:
     assert np.abs(neighbours).max() < bound
 
 
-def test_equal_records_have_equal_noise_and_others_have_not() -> None:
-    records = np.array([[0.5, 0.0], [0.5, -0.0], [0.5, 1e-7]], np.float32)
-    noise = keyed_normal(records, SECRET, 7)
+def test_equal_nonces_have_equal_noise_and_others_have_not() -> None:
+    nonces = hash_rows(np.array([[0.5, 0.0], [0.5, -0.0], [0.5, 1e-7]], np.float32))
+    noise = keyed_normal(nonces, SECRET, 7)
     assert noise.shape == (3, 7)
     assert (noise[0] == noise[1]).all() and (noise[0] != noise[2]).all()
-    assert (keyed_normal(records, bytes(32), 7) != noise).all()
+    assert (keyed_normal(nonces, bytes(32), 7) != noise).all()
 
 
 def test_hardened_noise_cannot_be_cancelled_by_a_second_release(hardened: ARS, owner: Dataset) -> None:
     party = hardened.parties_[0]
-    z, one, two = clean(hardened, owner), party.hardened(owner.x, SECRET, 1.0), party.hardened(owner.x, SECRET, 2.0)
+    z, one, two = (
+        clean(hardened, owner),
+        party.hardened(owner.x, owner.origin.nonces, SECRET, 1.0),
+        party.hardened(owner.x, owner.origin.nonces, SECRET, 2.0),
+    )
     assert np.abs(2 * one - two - z).mean() > 1.0  # two equations with the same noise would give z
     other = copy.deepcopy(party)
     with torch.no_grad():
         next(iter(other.encoder.parameters())).mul_(1.01)
-    difference = other.hardened(owner.x, SECRET, 1.0) - other.latents(owner.x) - (one - z)
+    difference = other.hardened(owner.x, owner.origin.nonces, SECRET, 1.0) - other.latents(owner.x) - (one - z)
     assert difference.std() == pytest.approx(np.sqrt(2), rel=0.1)
 
 
@@ -583,7 +588,7 @@ def test_parties_by_columns_put_their_latents_side_by_side(variant: str) -> None
     changed = data.x.copy()
     last = ars.blocks_[-1]
     changed[:, last.start : last.stop] = 1.0 - changed[:, last.start : last.stop]
-    other = ars.transform(changed, seed=4)
+    other = ars.transform(changed, origin=data.origin, seed=4)  # the same persons
     assert (other[:, :24] == payload[:, :24]).all()  # what the others hold says nothing of these columns
     assert (other[:, 24:] != payload[:, 24:]).any()
     assert ars.public_encoder() is None and ars.secrets(data, seed=0) == {} and ars.participant(data, seed=0) is None

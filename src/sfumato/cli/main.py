@@ -160,7 +160,7 @@ def fit(
         raise DataError(f"there is nothing to resume in {folder}: leave out --resume to start.")
     with Talk(quiet) as talk:
         talk.say(f"{name}: fit")
-        fit_run(resolved, folder, resume=resume, start=start_of(config, asked), progress=talk.epoch)
+        fit_run(resolved, folder, resume=resume, start=start_of(config, asked), progress=talk.epoch, warn=talk.say)
     if json:
         print_json({"run": str(folder), "config": resolved})
     else:
@@ -239,7 +239,7 @@ def release(
             card = sample_run(run, rows, out, given=given, pictures=png, say=say)
         else:
             say = lambda done: talk.step(f"released {done:,} records")  # noqa: E731
-            card = release_run(run, str(data), out, labels=labels, unprotected=unprotected, say=say)
+            card = release_run(run, str(data), out, labels=labels, unprotected=unprotected, say=say, warn=talk.say)
     written = f"{out}: {card['rows']:,} records, payload {card['payload_shape']}"
     print_result(json, card, "\n".join([*card["warnings"], written, *promise_lines(card["guarantee"])]))
 

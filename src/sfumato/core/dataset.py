@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,7 +26,8 @@ class Dataset:
 
     ``ids`` names the subject of each record (several records may share one); without a subject column each row is
     its own subject, and ``named`` is false. Splits never separate the records of a subject. ``contents`` are hashes of
-    the raw values that ``x`` was encoded from; without them ``x`` itself counts as raw. The arrays are read-only.
+    the raw values that ``x`` was encoded from; without them ``x`` itself counts as raw. ``earlier`` goes on counting
+    copies where these are a piece of a file, see ``Origin``. The arrays are read-only.
     """
 
     x: FloatArray
@@ -37,6 +39,7 @@ class Dataset:
     name: str = "data"
     named: bool = False
     contents: Hashes | None = None
+    earlier: Counter[bytes] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         n = len(self.x)
@@ -136,7 +139,8 @@ class Dataset:
     @cached_property
     def origin(self) -> Origin:
         """What tells these records apart, whatever became of them since they were read."""
-        return Origin(self.x, contents=self.contents, subjects=self.ids if self.named else None)
+        subjects = self.ids if self.named else None
+        return Origin(self.x, contents=self.contents, subjects=subjects, earlier=self.earlier)
 
     @cached_property
     def digest(self) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sfumato.core.dataset import Dataset
 from sfumato.core.errors import UsageError
@@ -25,7 +27,8 @@ def stream(
         private: Read the private labels, likewise.
 
     Returns:
-        An iterator over data sets of at most ``batch_rows`` records.
+        An iterator over data sets of at most ``batch_rows`` records. Asked for in this order, their nonces count copies
+        over the whole source.
 
     Raises:
         DataError: A column is missing or a record does not fit the schema; the message gives the row in the file.
@@ -38,9 +41,11 @@ def stream(
     ]
 
     def batches() -> Iterator[Dataset]:
+        earlier: Counter[bytes] = Counter()
         for one, roles in plans:
             for first_row, batch in one.batches(roles.columns(), batch_rows):
                 if batch.num_rows:
-                    yield encode_batch(one, batch, first_row, schema, roles, name=opened.name, side=opened.side)
+                    piece = encode_batch(one, batch, first_row, schema, roles, name=opened.name, side=opened.side)
+                    yield replace(piece, earlier=earlier)
 
     return batches()

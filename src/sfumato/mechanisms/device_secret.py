@@ -11,6 +11,7 @@ import numpy as np
 
 from sfumato.core.dataset import FloatArray
 from sfumato.core.errors import DataError, UsageError
+from sfumato.core.origin import Hashes
 from sfumato.core.randomness import Randomness, Secure, gaussian
 
 SECRET_VARIABLE = "SFUMATO_DEVICE_SECRET"
@@ -84,15 +85,15 @@ def secret_bits(secret: bytes, count: int) -> FloatArray:
     return (stream & 1).astype(np.float32)
 
 
-def keyed_normal(records: FloatArray, secret: bytes, count: int) -> FloatArray:
-    """Standard normal noise (N, ``count``), a secret function of each record.
+def keyed_normal(nonces: Hashes, secret: bytes, count: int) -> FloatArray:
+    """Standard normal noise (N, ``count``), a secret function of each record's nonce (``Origin.nonces``).
 
-    A record that is released again has the same noise, so that several releases together say no more than one.
+    A record that is released again has the same noise, so that several releases together say no more than one. Copies
+    of a record have other noise each, so that nobody can count them.
     """
-    plain = np.ascontiguousarray(records + np.float32(0.0))  # −0 becomes 0
     streams = []
-    for record in plain:
-        tag = hashlib.blake2b(record.tobytes(), key=secret, digest_size=SECRET_BYTES).digest()
+    for nonce in nonces:
+        tag = hashlib.blake2b(nonce.tobytes(), key=secret, digest_size=SECRET_BYTES).digest()
         streams.append(hashlib.shake_256(tag).digest(8 * (count + count % 2)))
-    bits = np.frombuffer(b"".join(streams), dtype=np.uint64).reshape(len(plain), -1)
+    bits = np.frombuffer(b"".join(streams), dtype=np.uint64).reshape(len(nonces), -1)
     return gaussian(bits)[:, :count].astype(np.float32)

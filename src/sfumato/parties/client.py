@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import traceback
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -158,7 +159,8 @@ def share(message: Message, party: PartyFolder) -> RecordDict:
     mode, params = _terms(terms)
     party.check_mode(mode)
     _only_once((party.out / _JOINED).exists())  # with nearly identical encoders, noise could be averaged away
-    train, test = party.records("train"), party.records("test")
+    seen: Counter[bytes] = Counter()  # a copy in the held-out part is a further copy: both may leave
+    train, test = (replace(party.records(part), earlier=seen) for part in ("train", "test"))
     encoder = None
     if mode == "vertical":
         party_mechanisms.check_choices(mode, params, party)  # again: the terms may differ from those of the hello

@@ -16,6 +16,7 @@ from sfumato.core.run_folder import RunFolder, atomic, write_tensors
 from sfumato.mechanisms import load_mechanism
 from sfumato.report import render_card
 from sfumato.workflow.fitting import same_records, splits_of
+from sfumato.workflow.repeated_records import warn_of_repeats
 
 
 def audit_run(
@@ -37,6 +38,7 @@ def audit_run(
     if splits.schema != mechanism.schema_:
         raise DataError(f"{config['data']['source']} has changed since {path} was fitted: restore it, or fit again.")
     same_records(run, splits)
+    warn_of_repeats((splits.victim,), say)
     result = audit(
         mechanism,
         splits,

@@ -15,6 +15,7 @@ from sfumato.core.schema import Schema
 from sfumato.data import load_splits
 from sfumato.mechanisms import load_mechanism, mechanism_class
 from sfumato.mechanisms.base import Mechanism, Progress, no_progress
+from sfumato.workflow.repeated_records import Warn, warn_of_repeats
 
 Config = dict[str, Any]
 SPLITS = "splits.json"
@@ -107,6 +108,7 @@ def fit_run(
     start: Path | None = None,
     splits: Splits | None = None,
     progress: Progress = no_progress,
+    warn: Warn = lambda _: None,
 ) -> Mechanism:
     """Fit what ``config`` says into the folder ``out``; ``start`` is a finished run to train on from."""
     if start is not None:
@@ -115,6 +117,7 @@ def fit_run(
         RunFolder.refuse_used(out)  # before the data are read: that may take long
     splits = splits or splits_of(config)
     _disjoint_base(config, splits)
+    warn_of_repeats((splits.owner,), warn)
     run = RunFolder.create(out, config, resume=resume)
     same_records(run, splits)
     run.write_json(SPLITS, splits.to_json())

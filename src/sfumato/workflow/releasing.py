@@ -19,6 +19,7 @@ from sfumato.data import decode_table, stream
 from sfumato.data.encoding.images import png
 from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.capabilities import NeedsSecret
+from sfumato.workflow.repeated_records import RepeatedRecords, Warn
 
 BATCH_ROWS = 4096
 PAYLOAD = "payload"
@@ -32,14 +33,16 @@ def release_run(
     labels: bool = False,
     unprotected: bool = False,
     say: Callable[[int], None] = lambda _: None,
+    warn: Warn = lambda _: None,
 ) -> dict[str, Any]:
     """Release ``source`` through the mechanism in ``path`` as ``out/release.parquet`` and ``out/release.json``.
 
-    Records stream through: memory does not grow with their number. With ``labels`` the utility labels go along, if the
-    guarantee covers them or promises nothing; with ``unprotected`` in any case, and then the card begins with that.
+    Records stream through; only what counts their copies stays in memory. With ``labels`` the utility labels go along,
+    if the guarantee covers them or promises nothing; with ``unprotected`` in any case, and the card begins with that.
     Private labels are read only if the mechanism needs them, and never written. A mechanism that hides the result
     releases no labels. The card's guarantee is that of this release: a condition that does not hold for these records
-    leaves nothing promised. The folder appears when it is complete. ``say`` hears the number of records done.
+    leaves nothing promised. The folder appears when it is complete. ``say`` hears the number of records done,
+    ``warn`` what the owner should know.
     """
     import pyarrow.parquet as pq
 
@@ -58,7 +61,7 @@ def release_run(
         )
     if labels and PAYLOAD in mechanism.schema_.utility:
         raise DataError(f"the utility label '{PAYLOAD}' has the name of the payload's column: rename it and fit again.")
-    digest, rows = hashlib.sha256(), 0
+    digest, rows, repeated = hashlib.sha256(), 0, RepeatedRecords()
     people: set[int] = set()
     broken: dict[str, str] = {}
     shape: tuple[int, ...] = ()
@@ -68,6 +71,7 @@ def release_run(
         for batch in _never_fewer(batches, traits.smallest_batch):
             release = mechanism.release(batch, labels=labels)
             broken |= _further_rows(promised, batch, people) | release.guarantee.broken()
+            repeated.add(batch)
             table = as_table(release.payload, release.utility, batch.schema, records=traits.gives_records)
             if writer is None:
                 writer = pq.ParquetWriter(
@@ -80,6 +84,8 @@ def release_run(
         if writer is None:
             raise DataError(f"{source} holds no records.")
         writer.close()
+        if (sentence := repeated.sentence()) is not None:
+            warn(sentence)
         leaving = list(mechanism.schema_.utility) if labels else []
         kept = promised.of_release(leaving, broken)
         card = {

@@ -20,6 +20,7 @@ from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.guarantee import Guarantee, empirical
 from sfumato.core.knowledge import Participant
+from sfumato.core.origin import Hashes, Origin
 from sfumato.core.randomness import Randomness, Secure, Seeded, derive_seed
 from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
@@ -70,7 +71,10 @@ class ARS(Mechanism):
     keep: int = whole(default=0, low=0, high=4096, help="numbers shared of a record (hardened only); 0: latent")
     n: int = whole(default=10, low=1, high=1000, help="steps of the noise (Eq. 9; published only)")
     masked: bool = flag(default=True, help="noise under the secret mask of Eq. 12 (published only)")
-    keyed: bool = flag(default=True, help="mask and noise follow from secret and record: a second release is the same")
+    keyed: bool = flag(
+        default=True,
+        help="mask and noise follow from secret and record (k-th copy of a person): a second release is the same",
+    )
     strength: float = number(default=0.1, low=0.0, high=1e3, help="weight of the adversaries' loss (hardened only)")
     parties: int = whole(default=1, low=1, high=1000, help="parties that share the owner's records")
     split: Split = choice(default="rows", options=get_args(Split), help="what each party holds: records, or columns")
@@ -309,26 +313,30 @@ class ARS(Mechanism):
         return self
 
     def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
-        secret = self._release_secret(randomness)
-        if self.split == "columns":
-            shares = [self._share(place, x, secret) for place in range(self.parties)]
+        return self._release_from(x, private, randomness, Origin(x))
+
+    def _release_from(
+        self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness, origin: Origin
+    ) -> FloatArray:
+        secret, nonces = self._release_secret(randomness), origin.nonces
+        if self.split == "columns":  # each has the nonces of whole records: few values of its own tell nobody apart
+            shares = [self._share(place, x, nonces, secret) for place in range(self.parties)]
             return np.concatenate(shares, axis=1)  # w = concat(ẑ₁ … ẑ_K), §4.4.2
         payload = np.empty((len(x), self.width), dtype=np.float32)
         for place in range(min(self.parties, len(x))):
-            payload[place :: self.parties] = self._share(place, x[place :: self.parties], secret)
+            own = slice(place, None, self.parties)
+            payload[own] = self._share(place, x[own], nonces[own], secret)
         return payload
 
-    def _share(self, place: int, x: FloatArray, secret: bytes) -> FloatArray:
+    def _share(self, place: int, x: FloatArray, nonces: Hashes, secret: bytes) -> FloatArray:
         # by rows the parties of one run have one encoder: a record's noise must not depend on where it stands
         once = self.variant == "hardened" and self.split == "rows"
         own = secret if once else derived(secret, "party", place)
         records = self.blocks_[place % len(self.blocks_)].take(x)
-        return self._protect(self.parties_[place], records, own)
-
-    def _protect(self, party: SharingParty, x: FloatArray, secret: bytes) -> FloatArray:
+        party = self.parties_[place]
         if self.variant == "hardened":
-            return party.hardened(x, secret, self.epsilon)
-        return party.published(x, secret, self.defence_)
+            return party.hardened(records, nonces, own, self.epsilon)
+        return party.published(records, own, self.defence_)
 
     def _release_secret(self, randomness: Randomness) -> bytes:
         if not self.keyed or not isinstance(randomness, Secure):
@@ -340,9 +348,9 @@ class ARS(Mechanism):
     def repeated(self, data: Dataset, times: int, *, seed: int) -> tuple[FloatArray, ...]:
         """The same again if ``keyed``; else other masks and noise every time."""
         if self.keyed:
-            return (self.transform(data.x, seed=seed, name=data.name),) * times
+            return (self.transform(data.x, origin=data.origin, seed=seed, name=data.name),) * times
         seeds = (derive_seed(seed, number) for number in range(times))
-        return tuple(self.transform(data.x, seed=each, name=data.name) for each in seeds)
+        return tuple(self.transform(data.x, origin=data.origin, seed=each, name=data.name) for each in seeds)
 
     def secrets(self, data: Dataset, *, seed: int) -> dict[str, FloatArray]:
         """The mask of each record's party, (N, h); nothing where noise has no mask."""

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from sfumato.core.dataset import FloatArray
+from sfumato.core.origin import Hashes
 from sfumato.mechanisms.ars.fgsm import against_decoder, towards_class
 from sfumato.mechanisms.ars.published_encoder import digest_of
 from sfumato.mechanisms.device_secret import derived, keyed_normal, secret_bits
@@ -61,13 +62,14 @@ class SharingParty:
         h = self.latents(x[:1]).shape[1]
         return self.perturbed(x, np.tile(self.mask(secret, h, defence.masked), (len(x), 1)), defence)
 
-    def hardened(self, x: FloatArray, secret: bytes, epsilon: float) -> FloatArray:
+    def hardened(self, x: FloatArray, nonces: Hashes, secret: bytes, epsilon: float) -> FloatArray:
         """Latents that serve the tasks alone, with random noise of ε standard deviations that nothing can undo.
 
-        The noise follows from secret, record, encoder and ε. Were it the same under another encoder or ε, two releases
-        would be two equations for latent and noise.
+        The noise follows from secret, nonce, encoder and ε. Were it the same under another encoder or ε, two releases
+        would be two equations for latent and noise; were it the same for all copies of a record, payloads could be
+        counted.
         """
         z = self.latents(x)
         encoder = digest_of({name: tensor.numpy() for name, tensor in self.encoder.state_dict().items()})
-        noise = keyed_normal(x, derived(secret, "noise", encoder, float(epsilon)), z.shape[1])
+        noise = keyed_normal(nonces, derived(secret, "noise", encoder, float(epsilon)), z.shape[1])
         return np.asarray(z + np.float32(epsilon) * noise, dtype=np.float32)

@@ -1,0 +1,46 @@
+"""What commands say about records that a file holds more than once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.dataset import Dataset
+
+Warn = Callable[[str], None]
+_WORTH_SAYING = 0.01
+"""A smaller share of repeated records goes unmentioned."""
+
+
+class RepeatedRecords:
+    """Counts, over the pieces of a file, how many records share their content with another: 8 bytes a record."""
+
+    def __init__(self) -> None:
+        self._seen: list[npt.NDArray[np.uint64]] = []
+
+    def add(self, data: Dataset) -> None:
+        self._seen.append(np.ascontiguousarray(data.origin.contents[:, :8]).view(np.uint64)[:, 0])
+
+    def sentence(self) -> str | None:
+        """What that means, or None where hardly any record has a copy."""
+        counts = np.unique(np.concatenate(self._seen), return_counts=True)[1]
+        records, repeated = int(counts.sum()), int(counts[counts > 1].sum())
+        if repeated < _WORTH_SAYING * records:
+            return None
+        return (
+            f"{repeated:,} of {records:,} records share their content with another: copies leave as equal payloads, or "
+            "differ by noise alone, so that whoever knows how frequent each record is may count them (see the "
+            "counting attacks of the audit); --id ties the noise to persons."
+        )
+
+
+def warn_of_repeats(parts: Sequence[Dataset], warn: Warn) -> None:
+    """Say how many of these records share their content, if many do."""
+    repeated = RepeatedRecords()
+    for part in parts:
+        repeated.add(part)
+    sentence = repeated.sentence()
+    if sentence is not None:
+        warn(sentence)

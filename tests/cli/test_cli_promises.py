@@ -28,6 +28,7 @@ def test_labels_outside_a_promise_leave_only_when_that_is_said(gaussian: Path, c
     assert told.code == 0 and told.out.startswith("LABELS ARE OUTSIDE THE PROMISE: 'income'")
     card = json.loads((gaussian / "r" / "release.json").read_text())
     assert next(iter(card)) == "warnings" and "OUTSIDE THE PROMISE" in card["warnings"][0]
+    assert "No audit attacked these labels" in card["warnings"][1]
     assert card["guarantee"]["kind"] == "dp" and not card["guarantee"]["covers"]["labels"]
     assert pq.read_schema(gaussian / "r" / "release.parquet").names == ["payload", "income"]
 

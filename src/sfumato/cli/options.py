@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from sfumato.core.documents import toml_table
 from sfumato.core.errors import DataError, UsageError, unknown
 
 Data = Annotated[str, typer.Option("--data", "-d", help="A named data set (sfumato data list) or a file or folder.")]
@@ -91,12 +91,11 @@ def read_config(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
     try:
-        config = tomllib.loads(path.read_text())
+        raw = path.read_bytes()
     except FileNotFoundError:
         remedy = "name a configuration in TOML, like the config.toml of a run"
         raise DataError(f"{path} does not exist: {remedy}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} is not valid TOML ({error}).") from None
+    config = toml_table(raw, str(path))
     strange = sorted(set(config) - {*_KEYS, "params"})
     if strange:
         raise UsageError(f"{path}: unknown table [{strange[0]}]; a configuration has [run], [data] and [params].")

@@ -6,13 +6,13 @@ import json
 import os
 import platform
 import shutil
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sfumato
+from sfumato.core.documents import json_value, toml_table
 from sfumato.core.errors import DataError
 
 if TYPE_CHECKING:
@@ -46,11 +46,10 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(path: Path) -> Any:
     """Read JSON, with a clear error where the file is missing or broken."""
     try:
-        return json.loads(path.read_text())
+        raw = path.read_bytes()
     except FileNotFoundError:
         raise DataError(f"{path} does not exist: is this a finished run folder?") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} is not valid JSON ({error}): restore it or run again.") from None
+    return json_value(raw, str(path), "restore it or run again")
 
 
 def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
@@ -158,12 +157,10 @@ class RunFolder:
 
     def config(self) -> dict[str, Any]:
         """What ``config.toml`` says."""
-        try:
-            config = tomllib.loads((self.path / "config.toml").read_text())
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise DataError(f"{self.path / 'config.toml'} is not valid TOML ({error}): restore it.") from None
+        file = self.path / "config.toml"
+        config = toml_table(file.read_bytes(), str(file), "restore it")
         if not isinstance(config.get("run"), dict) or not isinstance(config.get("data"), dict):
-            raise DataError(f"{self.path / 'config.toml'} lacks [run] or [data]: restore it.")
+            raise DataError(f"{file} lacks [run] or [data]: restore it.")
         return config
 
     def _status(self) -> dict[str, Any]:
@@ -218,7 +215,8 @@ class RunFolder:
     def metrics(self) -> list[dict[str, Any]]:
         """The training record, one entry an epoch."""
         file = self.path / "metrics.jsonl"
-        return [json.loads(line) for line in file.read_text().splitlines()] if file.is_file() else []
+        lines = file.read_text().splitlines() if file.is_file() else []
+        return [json_value(line, str(file), "remove that line") for line in lines]
 
 
 def environment() -> dict[str, Any]:

@@ -30,7 +30,6 @@ A column of lists of numbers is declared as ``numeric``; ``[columns."x[3]"]`` ov
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -39,6 +38,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from sfumato.core.documents import toml_table
 from sfumato.core.errors import DataError, unknown
 from sfumato.core.schema import Column, FixedSum, Schema
 from sfumato.data.column_roles import Roles
@@ -111,10 +111,7 @@ def domain_for(given: DomainName, entry: Entry | None, source: Source) -> Domain
 
 def parse_domain(text: str, name: str) -> Domain:
     """Parse and check the text of a domain file, called ``name`` in error messages."""
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise DataError(f"{name} is not valid TOML ({error}).") from None
+    content = toml_table(text, name)
     _known_keys(content, ("columns", "sums", "draft"), name)
     if not isinstance(content.get("draft", False), bool):
         raise DataError(f"{name}: draft must be true or false, got {content['draft']!r}.")

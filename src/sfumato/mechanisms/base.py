@@ -15,7 +15,7 @@ from sfumato.core.errors import DataError, RuleBroken, UsageError
 from sfumato.core.guarantee import ONE_ROW, SECURE_NOISE, SEVERAL_ROWS, Guarantee
 from sfumato.core.origin import Origin
 from sfumato.core.randomness import Randomness, Secure, Seeded
-from sfumato.core.release import Release
+from sfumato.core.release import Release, unchanged_row
 from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
@@ -133,7 +133,7 @@ class Mechanism(Parametrised, ABC):
 
         Raises:
             UsageError: Labels are asked for where the mechanism hides the result.
-            RuleBroken: The payload is the raw records, and the mechanism is not a control.
+            RuleBroken: A raw record stands in the payload, and the mechanism is no control and draws no records.
         """
         self._check_fitted()
         if labels and self.traits.hides_result:
@@ -143,8 +143,9 @@ class Mechanism(Parametrised, ABC):
         payload, found = self._released(data, seed)
         default = promised.covers.labels or not promised.proven or self.traits.synthetic
         leaving = found if (default if labels is None else labels) else {}
-        if self.traits.unprotected != "record" and payload.shape == data.x.shape and bool((payload == data.x).all()):
-            raise RuleBroken(f"{self.name} released the raw records unchanged.")
+        defends = self.traits.unprotected != "record" and not self.traits.synthetic  # a drawn record may be like any
+        if defends and (row := unchanged_row(payload, data.x)) is not None:
+            raise RuleBroken(f"{self.name} released a raw record unchanged, in row {row} of {data.name}.")
         return Release(self.name, payload, promised.of_release(leaving, broken), leaving)
 
     def _broken(self, data: Dataset) -> Mapping[str, str]:

@@ -7,7 +7,6 @@ what was expected.
 from __future__ import annotations
 
 import io
-import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.dataset import FloatArray, IntArray
+from sfumato.core.documents import json_value
+from sfumato.core.errors import DataError
 from sfumato.mechanisms.ars.published_encoder import Published
 from sfumato.parties.wire_precision import WIRES, counted, restored, sent_dtype, sent_width, unpacked
 
@@ -136,8 +137,8 @@ def object_of(record: Anything, key: str) -> dict[str, Any]:
 def _json_of(record: Anything, key: str) -> Any:
     """Return the value of a JSON text, or None if it is not valid."""
     try:
-        return json.loads(text_of(record, key, MOST_TEXT))
-    except (ValueError, RecursionError):
+        return json_value(text_of(record, key, MOST_TEXT), key)
+    except DataError:
         return None
 
 

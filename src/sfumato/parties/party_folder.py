@@ -10,7 +10,6 @@ shared/RUN/                   the outcome of a run
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sfumato.core.dataset import Dataset
+from sfumato.core.documents import toml_table
 from sfumato.core.errors import DataError, UsageError, unknown
 from sfumato.core.randomness import derive_seed, fresh_seed
 from sfumato.core.run_folder import read_json
@@ -123,10 +123,7 @@ def _choices(folder: Path) -> dict[str, Any]:
     file = folder / "party.toml"
     if not file.is_file():
         return {}
-    try:
-        found = tomllib.loads(file.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{file} is not valid TOML ({error}).") from None
+    found = toml_table(file.read_bytes(), str(file))
     for key, value in found.items():
         if key not in _KEYS:
             raise unknown(f"key of {file}", key, _KEYS)

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from sfumato.core.errors import UsageError, check_range, unknown
+from sfumato.core.documents import json_value
+from sfumato.core.errors import DataError, UsageError, check_range, unknown
 from sfumato.parties.message_checks import MOST_BYTES
 from sfumato.parties.party_mechanisms import MODES, check_params
 from sfumato.parties.pooled_learning import check_learner
@@ -85,8 +86,8 @@ class Terms:
             if name not in known:
                 raise unknown("key of the run configuration", name, known)
         try:
-            given["params"] = json.loads(given.get("params") or "{}")
-        except ValueError:
+            given["params"] = json_value(given.get("params") or "{}", "params")
+        except DataError:
             raise UsageError("params in the run configuration must be a JSON object.") from None
         if not isinstance(given["params"], dict):
             raise UsageError("params in the run configuration must be a JSON object.")

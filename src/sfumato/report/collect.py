@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.core.documents import json_value, toml_table
 from sfumato.core.errors import DataError, RuleBroken
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.run_folder import read_json
@@ -66,11 +65,7 @@ def read_run(path: Path, name: str | None = None) -> Run:
         )
     if not (path / "scores.json").is_file():
         raise DataError(f"{path} was not audited (it has no scores.json): run `sfumato audit {path}` first.")
-    try:
-        config_text = config_file.read_text(encoding="utf-8")
-        config = tomllib.loads(config_text)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{config_file} is not valid TOML ({error}).") from None
+    config = toml_table(config_file.read_bytes(), str(config_file), "restore it")
     scores = read_json(path / "scores.json")
     if "traits" not in scores:
         raise DataError(f"{path} was audited by an older sfumato: run `sfumato audit {path} --again` first.")
@@ -85,7 +80,7 @@ def read_run(path: Path, name: str | None = None) -> Run:
             traits=traits,
             data=str(data.get("source", "data") if isinstance(data, Mapping) else data),
             config=config,
-            config_text=config_text,
+            config_text=config_file.read_text(encoding="utf-8"),
             schema=schema,
             guarantee=Guarantee.from_json(scores["guarantee"]),
             utility=tuple(_score(s) for s in scores["utility"]),
@@ -306,5 +301,5 @@ def _epochs(file: Path) -> int:
     """How many epochs the training record holds."""
     if not file.is_file():
         return 0
-    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    lines = [json_value(line, str(file)) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     return max((int(line.get("epoch", 0)) for line in lines), default=0)

@@ -23,6 +23,7 @@ from sfumato.workflow.repeated_records import RepeatedRecords, Warn
 
 BATCH_ROWS = 4096
 PAYLOAD = "payload"
+_UNSEEN = "No audit attacked these labels: sfumato audit attacks what leaves without --labels-unprotected."
 
 
 def release_run(
@@ -89,7 +90,7 @@ def release_run(
         leaving = list(mechanism.schema_.utility) if labels else []
         kept = promised.of_release(leaving, broken)
         card = {
-            "warnings": list(kept.warnings),
+            "warnings": [*kept.warnings, *([_UNSEEN] if kept.in_clear else [])],
             "mechanism": mechanism.name,
             "rows": rows,
             "payload_shape": list(shape),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from sfumato.core.documents import json_value
+from sfumato.core.errors import DataError
 from sfumato.data.file_errors import Place
 from sfumato.data.readers.source import Batch, Source
 
@@ -106,13 +107,13 @@ def _check_names(label: str, names: Sequence[str]) -> None:
 def _class_names(metadata: dict[bytes, bytes]) -> dict[str, tuple[str, ...]]:
     """Return the class names of integer labels from the metadata of the ``datasets`` library, if there are any."""
     try:
-        features = json.loads(metadata[b"huggingface"])["info"]["features"]
+        features = json_value(metadata[b"huggingface"], "metadata")["info"]["features"]
         return {
             column: tuple(str(name) for name in feature["names"])
             for column, feature in features.items()
             if isinstance(feature, dict) and feature.get("_type") == "ClassLabel" and feature.get("names")
         }
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, DataError):
         return {}
 
 

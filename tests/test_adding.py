@@ -94,7 +94,7 @@ def test_mechanism_with_a_secret_and_a_threat_touches_as_many_files_as_the_page_
     line = '    "shuffle": "baselines.shuffle:Shuffle",'
     tree.insert("mechanisms/registry.py", '    "ran": "ran.mechanism:RAN",', line)
     tree.insert("attacks/registry.py", "        ReidentifyByEncoder(),", "        MatchPixels(),")
-    lazily = "    from sfumato.attacks.attribute.probes import KINDS, AttributeProbe"
+    lazily = "    from sfumato.attacks.attribute.probes import KINDS, AttributeProbe, ResidualProbe"
     tree.insert("attacks/registry.py", lazily, "    from sfumato.attacks.match_pixels import MatchPixels")
     assert {"pixel-order", "reconstruction"} <= set(tree.walk("shuffle"))
     assert len(tree.touched()) == stated("a mechanism with a secret and a threat of its own") <= 5

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sfumato.attacks.attribute.probes import KINDS, AttributeProbe
+from sfumato.attacks.attribute.probes import KINDS, AttributeProbe, ResidualProbe
 from sfumato.attacks.base import Attack, ReconstructionAttack
 from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
 from sfumato.attacks.registry import features_suite
@@ -24,6 +24,7 @@ ATTACKS: list[Attack] = [
     InverseNetwork(decoder="mirror", epochs=2, fewest_steps=80),
     residual,
     *(AttributeProbe(label="ge5", kind=kind) for kind in KINDS),
+    ResidualProbe(label="ge5", epochs=5, width=64, fewest_steps=60),
     ReidentifyByDecoding(inverse=residual),
     ReidentifyByEncoder(),
     ReidentifyByQuery(),

@@ -31,12 +31,13 @@ _FEWEST_HELD = 16
 
 @dataclass(frozen=True)
 class Schedule:
-    """Passes over the records, at least until ``fewest_steps``; the peak of the one-cycle rate."""
+    """Passes over the records, at least until ``fewest_steps``; the peak of the one-cycle rate; weight decay."""
 
     epochs: int = 6
     batch: int = 128
     rate: float = 4e-3
     fewest_steps: int = 500
+    decay: float = 0.0
 
 
 class Constant(nn.Module):
@@ -111,7 +112,7 @@ def fit_decoder(
     inputs, target = draw(0)
     in_epoch = len(target) // schedule.batch + 1
     epochs = max(schedule.epochs, math.ceil(schedule.fewest_steps / in_epoch))
-    optimiser = torch.optim.Adam(network.parameters())
+    optimiser = torch.optim.AdamW(network.parameters(), weight_decay=schedule.decay)
     rates = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=schedule.rate, total_steps=epochs * in_epoch)
     best = judge(forward_in_batches(network, held[0]), held[1]).item()
     kept = copy.deepcopy(network.state_dict())

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 GROUP = "sfumato.attacks"
 _CHEAP = 4
 """A substitute decoder costs this much less than an inverse network, and is trained longer."""
+_WIDER, _LONGER, _MORE_STEPS, _DRAWS = 8, 5, 2, 2
+"""A residual probe's width, passes and steps as multiples of an inverse network's; and its queries of each record as a
+multiple of the network's passes."""
 
 
 def features_suite(
@@ -22,10 +25,11 @@ def features_suite(
 ) -> list[Attack]:
     """Any payload that belongs to a record: reconstruction, re-identification, one set of probes a private label.
 
-    ``epochs``, ``width`` and ``steps`` (a minimum) are the inverse networks' effort; ``renewals`` is how often they
-    query a randomised mechanism anew (0: for every epoch).
+    ``epochs``, ``width`` and ``steps`` (a minimum) are the inverse networks' effort, from which the residual probe's
+    follows; ``renewals`` is how often they query a randomised mechanism anew (0: for every epoch).
     """
-    from sfumato.attacks.attribute.probes import KINDS, AttributeProbe
+    from sfumato.attacks.attribute.probes import KINDS, AttributeProbe, ResidualProbe
+    from sfumato.attacks.attribute.queried_records import QueriedRecords
     from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
     from sfumato.attacks.reidentification.candidates import (
         ReidentifyByDecoding,
@@ -34,11 +38,15 @@ def features_suite(
     )
 
     residual = InverseNetwork(decoder="residual", epochs=epochs, width=width, fewest_steps=steps, renewals=renewals)
-    probes = [AttributeProbe(label=label, kind=kind) for label in schema.private for kind in KINDS]
+    queried = QueriedRecords(draws=renewals or _DRAWS * epochs)
+    effort = {"epochs": _LONGER * epochs, "width": _WIDER * width, "fewest_steps": _MORE_STEPS * steps}
+    probes = [AttributeProbe(label=label, queried=queried, kind=kind) for label in schema.private for kind in KINDS]
+    strongest = [ResidualProbe(label=label, queried=queried, **effort) for label in schema.private]
     return [
         InverseNetwork(decoder="mirror", epochs=epochs, fewest_steps=steps, renewals=renewals),
         residual,
         *probes,
+        *strongest,
         ReidentifyByDecoding(inverse=residual),
         ReidentifyByQuery(),
         ReidentifyByEncoder(),

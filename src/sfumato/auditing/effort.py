@@ -15,7 +15,8 @@ Geometry = Literal["pca", "umap"]
 class Effort:
     """How much time an audit takes.
 
-    attack_epochs, attack_width, attack_steps   passes, width and minimum number of steps of the inverse networks
+    attack_epochs, attack_width, attack_steps   passes, width and minimum number of steps of the inverse networks; the
+                     residual probe is 8 times as wide and takes 5 times the passes, and at least twice the steps
     attack_renewals  how often they query a randomised mechanism anew (0: for every epoch)
     task_epochs      passes of the fresh classifier
     candidates       records among which a released one is looked for

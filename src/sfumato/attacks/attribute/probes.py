@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
 from sfumato.attacks.attribute.principal_components import VERY_WIDE, Narrowed
+from sfumato.attacks.attribute.queried_records import QueriedRecords
 from sfumato.attacks.base import AttributeAttack
-from sfumato.attacks.decoder_training import affordable
 from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.core.knowledge import Knowledge
 from sfumato.core.randomness import derive_seed
@@ -20,54 +22,99 @@ KINDS: tuple[Kind, ...] = ("linear", "elu", "mlp", "trees", "knn")
 
 _WIDEST: dict[Kind, int] = {"linear": 1024, "elu": 1024, "mlp": 1024, "trees": 64, "knn": 64}
 """So many principal components are read of a wider payload: more cost time and, for neighbours, accuracy."""
-
-
 _OF_VERY_WIDE = 512
 """And not more than so many of one so wide that they are learnt from a thousand records."""
+_NARROW, _DRAWS = 64, {True: 4, False: 2}
+"""Queries of each record that these probes learn from: of payloads of at most 64 numbers, and of wider ones."""
 
 
-class AttributeProbe(AttributeAttack):
-    """Predicts ``label`` from the payload; of all kinds the best one counts.
+class PayloadProbe(AttributeAttack):
+    """Predicts ``label`` from the payload, with the attacker's own records for examples; of all the best one counts."""
 
-    At most ``records`` auxiliary records are used, and no more than a gigabyte holds. A randomised pipeline is queried
-    twice a record.
-    """
+    version = 2
 
     label: str
+    queried: QueriedRecords = field(default_factory=QueriedRecords)
+
+    @abstractmethod
+    def fit(self, draws: FloatArray, labels: IntArray, seed: int) -> Any:
+        """A classifier with scikit-learn's manners, from draws (R, N, F) of payloads and one label a record."""
+
+    def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
+        seed = derive_seed(knowledge.seed, self.name, self.label) % 2**32
+        own = self.queried.of(knowledge)
+        model = self.fit(own.payloads, own.data.label(self.label), seed)
+        victims = release.payload.reshape(len(release), -1)
+        return class_scores(model, victims, len(own.data.schema.classes(self.label)))
+
+
+class AttributeProbe(PayloadProbe):
+    """A classifier of scikit-learn's, or the `filter` paper's small network."""
+
     kind: Kind = "linear"
-    records: int = 20_000
 
     @property
     def name(self) -> str:  # type: ignore[override]
         return f"probe-{self.kind}"
 
-    def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
-        assert knowledge.query is not None  # obstacle() has seen to it
-        seed = derive_seed(knowledge.seed, self.name, self.label) % 2**32
-        queries = 2 if knowledge.randomised else 1
-        size = release.payload[0].size
-        most = affordable(self.records, queries * size)
-        sample = knowledge.auxiliary.take(np.random.default_rng(seed).permutation(len(knowledge.auxiliary))[:most])
-        features = np.empty((queries, len(sample), size), dtype=np.float32)
-        for number in range(queries):
-            features[number] = _flat(knowledge.query(sample))
-        labels = np.tile(sample.label(self.label), queries)
-        model = fit_probe(self.kind, features.reshape(-1, size), labels, seed)
-        return class_scores(model, _flat(release.payload), len(sample.schema.classes(self.label)))
+    def fit(self, draws: FloatArray, labels: IntArray, seed: int) -> Any:
+        some = draws[: _DRAWS[draws.shape[2] <= _NARROW]]
+        return fit_probe(self.kind, some.reshape(-1, draws.shape[2]), np.tile(labels, len(some)), seed)
+
+
+class ResidualProbe(PayloadProbe):
+    """A residual network that sees other noise in every pass (``ResidualReader``): the strongest reader."""
+
+    name = "probe-residual"
+
+    epochs: int = 30
+    width: int = 256
+    fewest_steps: int = 1000
+
+    def fit(self, draws: FloatArray, labels: IntArray, seed: int) -> Any:
+        from sklearn.pipeline import make_pipeline
+
+        from sfumato.attacks.attribute.residual_reader import ResidualReader
+
+        narrow = make_pipeline(*preparation(draws[0], _WIDEST["mlp"], seed)).fit(draws[0])
+        reader = ResidualReader(self.epochs, self.width, self.fewest_steps, seed)
+        reader.fit(np.stack([narrow.transform(draw) for draw in draws]), labels)
+        return Prepared(narrow, reader)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A fitted reader of what a fitted preparation makes of payloads."""
+
+    preparation: Any
+    reader: Any
+
+    @property
+    def classes_(self) -> IntArray:
+        return np.asarray(self.reader.classes_)
+
+    def predict_proba(self, features: FloatArray) -> FloatArray:
+        return np.asarray(self.reader.predict_proba(self.preparation.transform(features)))
+
+
+def preparation(features: FloatArray, widest: int, seed: int) -> list[Any]:
+    """Standardised columns or, of vectors wider than ``widest``, principal components."""
+    from sklearn.decomposition import PCA
+    from sklearn.preprocessing import StandardScaler
+
+    components = min(widest, len(features))
+    if features.shape[1] > VERY_WIDE:
+        return [Narrowed(components=min(components, _OF_VERY_WIDE), seed=seed)]
+    if features.shape[1] > widest:
+        return [StandardScaler(), PCA(components, svd_solver="randomized", random_state=seed)]
+    return [StandardScaler()]
 
 
 def fit_probe(kind: Kind, features: FloatArray, labels: IntArray, seed: int) -> Any:
     """A classifier of that kind for vectors (N, D), with scikit-learn's manners."""
-    from sklearn.decomposition import PCA
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
 
-    steps: list[Any] = [StandardScaler()]
-    components = min(_WIDEST[kind], len(features))
-    if features.shape[1] > VERY_WIDE:
-        steps = [Narrowed(components=min(components, _OF_VERY_WIDE), seed=seed)]
-    elif features.shape[1] > _WIDEST[kind]:
-        steps.append(PCA(components, svd_solver="randomized", random_state=seed))
+    steps = preparation(features, _WIDEST[kind], seed)
     return make_pipeline(*steps, _ESTIMATORS[kind](labels, seed)).fit(features, labels)
 
 
@@ -129,7 +176,3 @@ _ESTIMATORS: dict[Kind, Callable[[IntArray, int], Any]] = {
     "trees": _trees,
     "knn": _knn,
 }
-
-
-def _flat(payload: FloatArray) -> FloatArray:
-    return payload.reshape(len(payload), -1)

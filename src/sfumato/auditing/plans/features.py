@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 from sfumato.attacks.base import Attack
 from sfumato.attacks.registry import features_suite
@@ -20,6 +21,11 @@ class FeaturesPlan(Plan):
         renewals = self.scene.effort.attack_renewals
         return features_suite(self.scene.splits.schema, **self.inverse_effort, renewals=renewals)
 
+    @cached_property
+    def _bare(self) -> Knowledge:
+        """What an attacker knows of a pipeline without a defence."""
+        return replace(self.scene.knowledge, query=lambda data: data.x.copy(), encoder=None, randomised=False)
+
     def stage(self, attack: Attack, knowledge: Knowledge) -> Stage:
         scene = self.scene
         if attack.wants_repeats and scene.repeat is not None:
@@ -32,8 +38,7 @@ class FeaturesPlan(Plan):
     def control(self, attack: Attack, knowledge: Knowledge) -> Values | None:
         """Against the raw records, which are the same for every mechanism of a comparison; None where it needs more."""
         scene = self.scene
-        bare = replace(scene.knowledge, query=lambda data: data.x.copy(), encoder=None, randomised=False)
-        stage = scene.lined_up(attack, bare, raw_release(scene.splits.victim), scene.truth)
+        stage = scene.lined_up(attack, self._bare, raw_release(scene.splits.victim), scene.truth)
         if attack.obstacle(stage.knowledge) is not None:
             return None
         return scene.controls.get(repr(attack), lambda: attack(stage.release, stage.knowledge, stage.truth).values())

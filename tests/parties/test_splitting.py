@@ -76,3 +76,22 @@ def test_one_party_is_too_few_and_a_label_is_needed(tmp_path: Path) -> None:
         split_parties("digits", tmp_path / "a", parties=100_000)
     with pytest.raises(DataError, match="no utility label"):
         split_parties("digits", tmp_path / "a", parties=2, utility=[])
+
+
+def test_one_record_more_or_less_changes_one_record_of_one_party(tmp_path: Path) -> None:
+    rows = [[str(i), str(i % 50), "ab"[i % 2]] for i in range(100)]
+
+    def dealt(name: str, kept: list[list[str]], seed: int) -> list[set[tuple[str, ...]]]:
+        with (tmp_path / f"{name}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([["who", "age", "y"], *kept])
+        options = {"parties": 2, "utility": ["y"], "x": ["age"], "id": "who", "seed": seed}
+        folders = split_parties(str(tmp_path / f"{name}.csv"), tmp_path / name, limit=(None, 90)[seed % 2], **options)
+        tables = [pq.read_table(folder / f"{part}.parquet") for folder in folders for part in ("train", "test")]
+        return [{tuple(row.values()) for row in table.to_pylist()} for table in tables]
+
+    for case in range(20):
+        gone = (37 * case) % 100
+        pairs = zip(
+            dealt(f"{case}a", rows, case), dealt(f"{case}b", rows[:gone] + rows[gone + 1 :], case), strict=True
+        )
+        assert sum(len(one ^ other) for one, other in pairs) <= 1

@@ -25,6 +25,7 @@ from sfumato.cli.options import (
     Quiet,
     Seed,
     Set,
+    Shares,
     Utility,
     X,
     based_on,
@@ -106,6 +107,7 @@ def fit(
     private: Private = None,
     subject: Id = None,
     limit: Limit = None,
+    shares: Shares = None,
     domain: Domain = None,
     settings: Set = None,
     base: Annotated[Path | None, typer.Option("--base", help="A fitted vae's run folder; its data are used.")] = None,
@@ -147,11 +149,12 @@ def fit(
     if users is not None:
         labels = {"--utility": utility, "--private": private, "--config": config}
         records = {"--data": data, "--x": x, "--id": subject, "--limit": limit, "--domain": domain, "--seed": seed}
-        _fit_users(name, users, base, out, typed, {**labels, **records}, resume=resume, json=json, quiet=quiet)
+        pointless = {**labels, **records, "--shares": shares}
+        _fit_users(name, users, base, out, typed, pointless, resume=resume, json=json, quiet=quiet)
         return
     resolved = resolve(
         name,
-        data_config(given, data, x, utility, private, subject, limit, domain),
+        data_config(given, data, x, utility, private, subject, limit, domain, shares),
         {**given.get("params", {}), **typed},
         seed=seed if seed is not None else asked.get("seed", 0),
     )
@@ -283,6 +286,7 @@ def sweep(
     private: Private = None,
     subject: Id = None,
     limit: Limit = None,
+    shares: Shares = None,
     domain: Domain = None,
     settings: Set = None,
     effort: EffortName = "cpu",
@@ -302,7 +306,7 @@ def sweep(
     with Talk(quiet) as talk:
         results = run_sweep(
             mechanism,
-            data_config({}, data, x, utility, private, subject, limit, domain),
+            data_config({}, data, x, utility, private, subject, limit, domain, shares),
             name,
             values,
             out,

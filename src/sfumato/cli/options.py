@@ -16,6 +16,10 @@ Utility = Annotated[list[str] | None, typer.Option("--utility", help="Label othe
 Private = Annotated[list[str] | None, typer.Option("--private", help="Label nobody may learn. Repeatable.")]
 Id = Annotated[str | None, typer.Option("--id", help="Column that names the subject; subjects are never split.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=30, help="Use at most this many records.")]
+Shares = Annotated[
+    str | None,
+    typer.Option("--shares", help="Owner's share of the records, or owner,attacker,victims: 0.6,0.2,0.2."),
+]
 Domain = Annotated[
     Path | None,
     typer.Option("--domain", help="TOML file of ranges and categories that are public (sfumato data domain)."),
@@ -110,22 +114,22 @@ def read_config(path: Path | None) -> dict[str, Any]:
 _KEYS: dict[str, dict[str, type]] = {
     "run": {"command": str, "mechanism": str, "seed": int, "version": str, "start": str},
     "data": {
-        "source": str, "x": list, "utility": list, "private": list, "id": str, "limit": int, "balance": list,
-        "domain": str,
+        "source": str, "x": list, "utility": list, "private": list, "id": str, "limit": int, "domain": str,
+        "shares": tuple,
     },
 }  # fmt: skip
-_NOUNS = {str: "a text", list: "a list of texts", int: "a whole number ≥ 0"}
+_NOUNS = {str: "a text", list: "a list of texts", tuple: "a list of numbers", int: "a whole number ≥ 0"}
 
 
 def _check_key(path: Path, table: str, key: str, value: Any) -> None:
     kinds = _KEYS[table]
     if key not in kinds:
         raise unknown(f"key of [{table}] in {path}", key, kinds)
-    fits = isinstance(value, kinds[key])
-    if isinstance(value, int):
-        fits = fits and not isinstance(value, bool) and value >= 0
-    elif isinstance(value, list):
-        fits = fits and all(isinstance(item, str) for item in value)
+    if kinds[key] in (list, tuple):
+        inside = str if kinds[key] is list else float
+        fits = isinstance(value, list) and all(isinstance(item, inside) for item in value)
+    else:
+        fits = isinstance(value, kinds[key]) and (not isinstance(value, int) or (value is not True and value >= 0))
     if not fits:
         raise UsageError(f"{path}: {key} in [{table}] must be {_NOUNS[kinds[key]]}, got {value!r}.")
 
@@ -163,11 +167,20 @@ def data_config(
     subject: str | None,
     limit: int | None,
     domain: Path | None = None,
+    shares: str | None = None,
 ) -> dict[str, Any]:
     """The data part of a configuration: the file's, overridden by what was typed."""
-    typed = {"source": data, "x": x, "utility": utility, "private": private, "id": subject, "limit": limit}
+    typed: dict[str, Any] = {"source": data, "x": x, "utility": utility, "private": private, "id": subject, "limit": limit}
     typed["domain"] = None if domain is None else str(domain)
+    typed["shares"] = None if shares is None else _parse_shares(shares)
     merged = {**config.get("data", {}), **{key: value for key, value in typed.items() if value}}
     if "source" not in merged:
         raise UsageError("say which data: --data NAME or --data FILE.")
     return merged
+
+
+def _parse_shares(text: str) -> list[float]:
+    try:
+        return [float(share) for share in text.split(",")]
+    except ValueError:
+        raise UsageError(f"--shares {text}: write the owner's share, or three: 0.6,0.2,0.2.") from None

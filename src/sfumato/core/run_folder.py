@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import torch
 
 Tensors = dict[str, "torch.Tensor"]
-FORMAT = 2
+FORMAT = 3
 """Of a run folder. 1 (sfumato 0.1) says nothing of itself: its mechanism is read, its scores are measured again."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from sfumato.data.column_roles import Names, Roles, of_schema, resolve
 from sfumato.data.domain import DomainName, declared_schema, domain_for, draft
 from sfumato.data.encoding.records import encode_batch, ids_of
 from sfumato.data.file_errors import Place
-from sfumato.data.labels import encode_labels
+from sfumato.data.placement import within_limit
 from sfumato.data.readers.locate import LocatedSource, Part, SourceName, open_data
 from sfumato.data.readers.source import Source
 from sfumato.data.schema_inference import infer
@@ -53,7 +52,8 @@ def load(
         private: Labels that nobody may learn, written in the same way.
         id: Column that names the subject of a record; by default every record is its own subject.
         part: Which part of the source to read: ``"train"``, ``"test"`` or ``"all"``.
-        limit: Read a subset of this many records, stratified by the first utility label.
+        limit: Read a subset of about this many records; of a file that is no named set, at most about this many and
+            at least half of it (see docs/data.md). Which records are in it depends on each record and the seed alone.
         schema: Encode the records exactly as in an earlier ``load``; replaces the column options and ``domain``.
         domain: Declared ranges and categories (see ``sfumato.data.domain``). A value outside them is an error.
         require_labels: Whether a label of ``schema`` that the file lacks is an error.
@@ -73,7 +73,9 @@ def load(
         )
     if schema is None:
         schema = schema_of(opened, x=x, utility=utility, private=private, id=id, domain=domain)
-    return read(opened, opened.chosen(part), schema, required=require_labels, limit=limit, seed=seed)
+    sources = opened.chosen(part)
+    rows = rows_within(opened, sources, schema, limit, seed, required=require_labels)
+    return read(opened, sources, schema, required=require_labels, rows=rows)
 
 
 def schema_of(
@@ -118,20 +120,41 @@ def read(
     schema: Schema,
     *,
     required: bool,
-    limit: int | None = None,
-    seed: int = 0,
+    rows: Sequence[npt.NDArray[np.intp]] | None = None,
 ) -> Dataset:
-    """Read the records of these sources, one after the other, into one ``Dataset``."""
-    plans = [(one, of_schema(one, schema, opened.entry, required=required)) for one in sources]
-    chosen = _choose(plans, schema, limit, seed)
+    """Read the records of these sources, one after the other, into one ``Dataset``; ``rows`` chooses in each source."""
     pieces = [
         piece
-        for (one, roles), rows in zip(plans, chosen, strict=True)
-        for piece in _pieces(opened, one, roles, schema, rows)
+        for place, one in enumerate(sources)
+        for piece in _pieces(
+            opened,
+            one,
+            of_schema(one, schema, opened.entry, required=required),
+            schema,
+            None if rows is None else rows[place],
+        )
     ]
     if not pieces:
         raise Place(sources[0].label).fault("contains no records", "provide a file with at least one row")
     return join(pieces)
+
+
+def rows_within(
+    opened: LocatedSource,
+    sources: Sequence[Source],
+    schema: Schema,
+    limit: int | None,
+    seed: int,
+    *,
+    required: bool = True,
+) -> list[npt.NDArray[np.intp]] | None:
+    """Return the rows of each source that ``limit`` keeps, or None for all."""
+    if limit is None:
+        return None
+    if limit < 1:
+        raise UsageError(f"limit must be at least 1, got {limit}.")
+    plans = [(one, of_schema(one, schema, opened.entry, required=required)) for one in sources]
+    return within_limit(opened, plans, limit, seed)
 
 
 def join(pieces: Sequence[Dataset]) -> Dataset:
@@ -180,47 +203,3 @@ def _pieces(
         if roles.id is None:
             piece = replace(piece, ids=ids_of(source, batch, first_row, None)[inside])
         yield piece
-
-
-def _choose(
-    plans: Sequence[tuple[Source, Roles]], schema: Schema, limit: int | None, seed: int
-) -> list[npt.NDArray[np.intp] | None]:
-    """Return the rows of each source that ``limit`` keeps, or None for all rows."""
-    if limit is None:
-        return [None] * len(plans)
-    if limit < 1:
-        raise UsageError(f"limit must be at least 1, got {limit}.")
-    codes = [first_label(source, roles, schema) for source, roles in plans]
-    total = np.concatenate(codes)
-    if len(total) <= limit:
-        return [None] * len(plans)
-    kept = stratified_subset(total, limit, seed)
-    starts = np.cumsum([0, *(len(part) for part in codes)])
-    return [kept[(kept >= low) & (kept < high)] - low for low, high in pairwise(starts)]
-
-
-def stratified_subset(codes: IntArray, limit: int, seed: int) -> npt.NDArray[np.intp]:
-    """Choose ``limit`` sorted positions in which each class keeps its share of ``codes``."""
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(codes))
-    # Each class is shuffled and spread evenly over [0, 1), so the lowest values form a stratified sample.
-    place = np.empty(len(codes))
-    for code in np.unique(codes):
-        members = order[codes[order] == code]
-        place[members] = (np.arange(len(members)) + rng.random()) / len(members)
-    return np.sort(np.argsort(place, kind="stable")[:limit])
-
-
-def first_label(source: Source, roles: Roles, schema: Schema) -> IntArray:
-    """Return each record's code of the first utility label, or zeros if there is no such label."""
-    if not roles.utility:
-        count = source.rows
-        if count is None:
-            count = sum(batch.num_rows for _, batch in source.batches(roles.x[:1], BATCH_ROWS))
-        return np.zeros(count, dtype=np.int64)
-    label = roles.utility[0]
-    parts = [
-        encode_labels(label, batch.column(label.column), schema.classes(label.name), source.label, first_row)
-        for first_row, batch in source.batches([label.column], 65536)
-    ]
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)

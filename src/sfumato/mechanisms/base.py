@@ -45,6 +45,8 @@ class Mechanism(Parametrised, ABC):
     """The hyper-parameter that trades utility against privacy."""
     spare: ClassVar[tuple[str, ...]] = ()
     """Networks that a device can do without."""
+    owner_share: ClassVar[float | None] = None
+    """How much of a file it learns from unless told otherwise; None: as much as is usual (docs/data.md)."""
 
     seed: int = whole(default=0, low=0, high=2**63 - 1, help="repeatable initial weights and order of batches")
 

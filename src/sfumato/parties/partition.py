@@ -13,13 +13,14 @@ import numpy.typing as npt
 
 from sfumato.core.dataset import IntArray
 from sfumato.core.errors import DataError, UsageError
+from sfumato.core.origin import Hashes
 from sfumato.core.randomness import derive_seed
 from sfumato.core.run_folder import write_json
 from sfumato.core.schema import Schema
 from sfumato.data.column_roles import Names, Roles, of_schema
 from sfumato.data.domain import DomainName
-from sfumato.data.encoding.records import ids_of
-from sfumato.data.loading import first_label, schema_of
+from sfumato.data.loading import schema_of
+from sfumato.data.placement import fractions, placed, rows_of, subjects_of, within_limit
 from sfumato.data.readers.locate import LocatedSource, open_data
 from sfumato.data.readers.source import Source
 from sfumato.workflow.releasing import writable
@@ -50,7 +51,8 @@ def split_parties(
 ) -> list[Path]:
     """Split a data set into ``out/party-0`` …, each with train.parquet, test.parquet, schema.json and party.toml.
 
-    The parties get about the same number of records, and no subject is in two parties or in two parts.
+    The parties get about the same number of records, and no subject is in two parties or in two parts. Where a record
+    goes depends on its subject (without named subjects: on its row) and the seed, never on other records.
 
     Args:
         source: A named data set, a file or a folder.
@@ -58,8 +60,8 @@ def split_parties(
         parties: Number of parties, 2 to 1,000.
         vertical: Give every party all records but only its own columns; the first party gets the labels.
         x, utility, private, id, domain: The columns, as for ``sfumato.load``. A utility label is required.
-        limit: Number of records in all; by default every record is used.
-        each: Number of records that each party shares; by default all it has.
+        limit: Number of records in all, about (as for ``sfumato.load``); by default every record is used.
+        each: Number of records that each party shares; by default all it has. One record more may replace another.
         seed: Seed of the split.
         repeatable: For experiments: the parties' noise follows from ``seed``, and they accept federated averaging.
 
@@ -79,7 +81,7 @@ def split_parties(
     parts = _parts(opened, schema, limit, seed)
     with writable(out) as part:
         if vertical:
-            _cut_columns(opened, schema, parts, part, parties, each)
+            _cut_columns(opened, schema, parts, part, parties, each, seed)
         else:
             _cut_rows(opened, schema, parts, part, parties, each, seed)
         for number in range(parties):
@@ -94,52 +96,24 @@ Places = list[tuple[Source, Roles, npt.NDArray[np.intp]]]
 
 def _parts(opened: LocatedSource, schema: Schema, limit: int | None, seed: int) -> dict[str, Places]:
     """Choose the rows to share and to hold out: the set's own parts, or a split by subject."""
-    found: dict[str, Places] = {}
-    sources = {name: (one, of_schema(one, schema, opened.entry)) for name, one in opened.parts.items()}
-    total = {name: _subjects(one, roles) for name, (one, roles) in sources.items()}
-    if set(sources) == {"train", "test"} and not set(total["train"].tolist()) & set(total["test"].tolist()):
-        everything = sum(len(ids) for ids in total.values())
-        for name, (one, roles) in sources.items():
-            most = None if limit is None else max(1, round(limit * len(total[name]) / everything))
-            rows = _drawn(first_label(one, roles, schema), total[name], most, derive_seed(seed, "limit", name))
-            found[name] = [(one, roles, rows)]
-        return found
-    if len(sources) != 1:
+    plans = [(one, of_schema(one, schema, opened.entry)) for one in opened.parts.values()]
+    keys = [subjects_of(one, roles) for one, roles in plans]
+    rows = [np.arange(len(part)) for part in keys] if limit is None else within_limit(opened, plans, limit, seed)
+    if set(opened.parts) == {"train", "test"} and (schema.id_column is None or not _shared(*keys)):
+        return {
+            part: [(one, roles, kept)] for part, (one, roles), kept in zip(opened.parts, plans, rows, strict=True)
+        }
+    if len(plans) != 1:
         raise DataError(
             f"{opened.name} has subjects in both parts: merge them into one file, which is split by subject."
         )
-    ((name, (one, roles)),) = sources.items()
-    codes = first_label(one, roles, schema)
-    rows = _drawn(codes, total[name], limit, derive_seed(seed, "limit"))
-    place = _dealt(codes[rows], total[name][rows], (1 - HELD_OUT, HELD_OUT), derive_seed(seed, "held out"))
-    return {part: [(one, roles, rows[place == number])] for number, part in enumerate(("train", "test"))}
+    ((one, roles),), ((subjects,), (kept,)) = plans, (keys, rows)
+    place = placed(subjects[kept], (1 - HELD_OUT, HELD_OUT), seed, "held out")
+    return {part: [(one, roles, kept[place == number])] for number, part in enumerate(("train", "test"))}
 
 
-def _drawn(codes: IntArray, ids: npt.NDArray[Any], most: int | None, seed: int) -> npt.NDArray[np.intp]:
-    """Draw at most ``most`` rows, keeping subjects whole and classes in proportion."""
-    if most is None or most >= len(codes):
-        return np.arange(len(codes))
-    kept = _dealt(codes, ids, (most / len(codes), 1 - most / len(codes)), seed)
-    return np.flatnonzero(kept == 0)
-
-
-def _dealt(codes: IntArray, ids: npt.NDArray[Any], shares: Sequence[float], seed: int) -> IntArray:
-    """Assign each row to a share. Subjects stay together; classes are spread as evenly as that allows."""
-    rng = np.random.default_rng(seed)
-    _, group = np.unique(ids, return_inverse=True)
-    first = np.zeros(group.max() + 1, dtype=np.int64)
-    first[group] = codes
-    sizes = np.bincount(group)
-    order = rng.permutation(len(sizes))
-    order = order[np.argsort(first[order], kind="stable")]
-    # The order groups subjects by class; each goes to the share that is furthest behind, which spreads the classes.
-    wanted, have = np.asarray(shares), np.zeros(len(shares))
-    place = np.empty(len(sizes), dtype=np.int64)
-    for subject in order:
-        best = int(np.argmax(wanted * (have.sum() + sizes[subject]) - have))
-        place[subject] = best
-        have[best] += sizes[subject]
-    return place[group]
+def _shared(train: Hashes, test: Hashes) -> bool:
+    return bool({key.tobytes() for key in train} & {key.tobytes() for key in test})
 
 
 def _cut_rows(
@@ -156,31 +130,37 @@ def _cut_rows(
         _lay(out / f"party-{number}", schema)
     for part, places in parts.items():
         for one, roles, rows in places:
-            codes, ids = first_label(one, roles, schema)[rows], _subjects(one, roles)[rows]
-            whose = _dealt(codes, ids, [1 / parties] * parties, derive_seed(seed, "deal", part))
+            whose = placed(subjects_of(one, roles)[rows], [1 / parties] * parties, seed, f"deal {part}")
             if part == "train" and each is not None:
-                whose = _first(whose, each, parties, opened.name)
+                order = fractions(rows_of(one, roles)[rows], seed, "each")
+                whose = _lowest(whose, order, each, parties, opened.name)
             if any(not (whose == number).any() for number in range(parties)):
                 lack = f"{opened.name} has too few records or subjects for {parties} parties"
-                raise DataError(f"{lack}: use fewer parties.")
+                raise DataError(f"{lack}: use fewer parties or another seed.")
             files = [out / f"party-{number}" / f"{part}.parquet" for number in range(parties)]
             targets = [(file, rows[whose == number]) for number, file in enumerate(files)]
             _write(one, roles.columns(), targets)
 
 
-def _first(whose: IntArray, each: int, parties: int, name: str) -> IntArray:
-    """Keep the first ``each`` rows of every party and drop the rest."""
+def _lowest(whose: IntArray, order: npt.NDArray[np.float64], each: int, parties: int, name: str) -> IntArray:
+    """Keep ``each`` rows of every party, those that are first by ``order``: one row more replaces at most one."""
     kept = np.full_like(whose, -1)
     for number in range(parties):
         rows = np.flatnonzero(whose == number)
         if len(rows) < each:
             raise DataError(f"{name}: one of {parties} parties has {len(rows)} records, not {each}: lower --each.")
-        kept[rows[:each]] = number
+        kept[rows[np.argsort(order[rows], kind="stable")[:each]]] = number
     return kept
 
 
 def _cut_columns(
-    opened: LocatedSource, schema: Schema, parts: dict[str, Places], out: Path, parties: int, each: int | None
+    opened: LocatedSource,
+    schema: Schema,
+    parts: dict[str, Places],
+    out: Path,
+    parties: int,
+    each: int | None,
+    seed: int,
 ) -> None:
     """Give every party all records and a share of the columns of about equal width; the first gets the labels."""
     if schema.kind != "table" or len(schema.columns) < parties or len(schema.x_columns) != len(schema.columns):
@@ -206,7 +186,8 @@ def _cut_columns(
         for part, places in parts.items():
             for one, roles, rows in places:
                 labels = [label.column for label in roles.labels] if number == 0 else []
-                kept = rows[:each] if part == "train" and each is not None else rows
+                order = fractions(rows_of(one, roles)[rows], seed, "each")
+                kept = rows if part == "test" or each is None else rows[np.argsort(order, kind="stable")[:each]]
                 _write(one, [*own.x_columns, *labels], [(folder / f"{part}.parquet", kept)], named=True)
 
 
@@ -252,8 +233,3 @@ def _write(
                     writers[path] = open_files.enter_context(pq.ParquetWriter(path, table.schema))
                 writers[path].write_table(table)
 
-
-def _subjects(source: Source, roles: Roles) -> npt.NDArray[Any]:
-    column = roles.id or roles.utility[0].column
-    pieces = [ids_of(source, batch, first, roles.id) for first, batch in source.batches([column], 65_536)]
-    return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.str_)

@@ -206,7 +206,7 @@ def _celeba(_data: str, scale: str) -> Scale:
         Part(
             tuple(Point(name, steps, base="../latent/points/vae") for name in kinds),
             name=face,
-            data={"private": [face], "balance": ["Smiling", *faces]},
+            data={"private": [face]},
         )
         for face in faces
     ]

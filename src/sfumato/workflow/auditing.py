@@ -15,7 +15,7 @@ from sfumato.core.errors import DataError
 from sfumato.core.run_folder import RunFolder, atomic, write_tensors
 from sfumato.mechanisms import load_mechanism
 from sfumato.report import render_card
-from sfumato.workflow.fitting import same_records, splits_of
+from sfumato.workflow.fitting import same_cut, same_records, splits_of
 from sfumato.workflow.repeated_records import warn_of_repeats
 
 
@@ -32,6 +32,7 @@ def audit_run(
     run = RunFolder.open(path)
     if (path / "scores.json").exists() and not again:
         raise DataError(f"{path} has been audited: see its scores.json, or audit it --again.")
+    same_cut(run)
     config = run.config()
     mechanism = load_mechanism(path)
     splits = splits or splits_of(config)

@@ -64,6 +64,8 @@ def compare(
     With ``warm_start`` a point trains on from the point of the same mechanism before it, for a quarter of the epochs;
     never if it makes synthetic records.
     """
+    several = len({point.mechanism for point in points}) > 1
+    data = {"shares": None, **data} if several else data  # not each its own: they are compared on the same victims
     configs = [resolve(point.mechanism, data, point.within(out), seed=seed) for point in points]
     ids = [point.id for point in points]
     twice = next((one for one in ids if ids.count(one) > 1), None)

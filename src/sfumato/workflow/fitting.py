@@ -19,19 +19,26 @@ from sfumato.workflow.repeated_records import Warn, warn_of_repeats
 
 Config = dict[str, Any]
 SPLITS = "splits.json"
+STABLE_SPLITS = 3
+"""The first format of run folders in which a record's part depends on that record alone."""
 
 
 def resolve(mechanism: str, data: Mapping[str, Any], params: Mapping[str, Any], *, seed: int) -> Config:
     """The full configuration of a fit: every default written out, every name checked."""
-    fresh = mechanism_class(mechanism)().set_params(**params, seed=seed)
+    kind = mechanism_class(mechanism)
+    fresh = kind().set_params(**params, seed=seed)
     fresh._check_params()
     stored = fresh.stored_params()
     del stored["seed"]
     return {
         "run": {"command": "fit", "mechanism": mechanism, "seed": seed, "version": sfumato.__version__},
-        "data": {key: value for key, value in data.items() if value is not None},
+        "data": {key: value for key, value in {**_own_shares(kind), **data}.items() if value is not None},
         "params": stored,
     }
+
+
+def _own_shares(kind: type[Mechanism]) -> dict[str, Any]:
+    return {} if kind.owner_share is None else {"shares": [kind.owner_share]}
 
 
 def splits_of(config: Mapping[str, Any]) -> Splits:
@@ -39,20 +46,29 @@ def splits_of(config: Mapping[str, Any]) -> Splits:
     return load_splits(**config["data"], seed=config["run"]["seed"])
 
 
+def same_cut(run: RunFolder) -> None:
+    """Raise if the run's parts were cut by an older sfumato, whose cut cannot be made again."""
+    if run.format < STABLE_SPLITS:
+        raise DataError(
+            f"{run.path} was fitted by an older sfumato, which cut owner, attacker and victims in another way: it can "
+            "release records, but to audit it or go on with it, fit it again."
+        )
+
+
 def same_records(run: RunFolder, splits: Splits) -> None:
     """Raise if these are not the records that the run began with: victims might have been trained on."""
+    same_cut(run)
     if (run.path / SPLITS).exists() and run.read_json(SPLITS) != splits.to_json():
         raise DataError(f"the data have changed since {run.path} was begun: restore them, or fit into another --out.")
 
 
 def records_of(base: Path) -> tuple[dict[str, Any], int]:
-    """How to load the records of a finished run with other labels, cut as they were, and its seed."""
+    """How to load the records of a finished run, perhaps with other labels, and its seed."""
     config = RunFolder.open(base).config()
     schema = Schema.from_json(read_json(base / "schema.json"))
-    labels = [schema.label_text(name) for name in (*schema.utility, *schema.private)]
     kept = {key: value for key, value in config["data"].items() if key not in ("utility", "private")}
     columns = {"x": list(schema.x_columns)} if schema.kind == "table" else {}
-    return {"balance": labels, **columns, **kept}, int(config["run"]["seed"])
+    return {**columns, **kept}, int(config["run"]["seed"])
 
 
 def _disjoint_base(config: Config, splits: Splits) -> None:

@@ -44,11 +44,12 @@ def _column_bytes(array: Any, column: Column) -> Hashes:
         plain = np.where(np.isnan(numbers), np.nan, numbers + 0.0)  # one NaN, one zero
         values = np.ascontiguousarray(plain).view(np.uint8).reshape(len(plain), 8)
     else:
-        values = _text_bytes(as_text(array))
+        values = text_bytes(as_text(array))
     return np.concatenate([np.tile(name, (len(values), 1)), values], axis=1)
 
 
-def _text_bytes(text: Any) -> Hashes:
+def text_bytes(text: Any) -> Hashes:
+    """(N, 8) bytes: a hash of each text; a missing one is a value of its own."""
     codes = text.dictionary_encode()
     words = [hashlib.blake2b(word.encode(), digest_size=_TEXT_BYTES).digest() for word in codes.dictionary.to_pylist()]
     table = np.frombuffer(b"".join([*words, bytes(_TEXT_BYTES)]), dtype=np.uint8).reshape(-1, _TEXT_BYTES)

@@ -64,6 +64,7 @@ class Synth(Mechanism):
 
     name = "synth"
     knob = "epsilon"
+    owner_share = 0.9
 
     method: str = text(
         default="auto", help=f"{', '.join(_HOME)} (the paper's), or auto: mixture for pictures, tree for tables"

@@ -1,0 +1,68 @@
+"""Hashes that tell the rows of a file apart whatever labels are asked for."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from sfumato.core.origin import HASH_BYTES, Hashes, hash_rows
+from sfumato.data.column_roles import Roles
+from sfumato.data.encoding.images import cell_bytes
+from sfumato.data.encoding.list_cells import dense, is_encoded, is_list
+from sfumato.data.encoding.raw_contents import text_bytes
+from sfumato.data.encoding.tables import as_text
+from sfumato.data.file_errors import Place
+from sfumato.data.readers.source import Source
+
+
+def identifying_columns(source: Source, roles: Roles) -> list[str]:
+    """Return the column of whole records; for a table all plain columns, in sorted order, labels and unused included.
+
+    What ``x`` is changes with the labels asked for, so ``x`` alone would give another hash for other labels.
+    """
+    if _is_record(source.schema.field(roles.x[0]).type):
+        return [roles.x[0]]
+    return sorted(name for name in source.columns if not _is_nested(source.schema.field(name).type))
+
+
+def row_hashes(source: Source, batch: Any, first_row: int, roles: Roles) -> Hashes:
+    """Return a hash of each row of a batch of ``identifying_columns``, (N, 16), from that row alone."""
+    names = identifying_columns(source, roles)
+    array, where = batch.column(names[0]), Place(source.label, names[0], first_row)
+    if is_list(array.type):
+        return hash_rows(dense(array, where, source.cell_shapes.get(names[0])).astype(np.float32))
+    if is_encoded(array.type):
+        cells = [
+            hashlib.blake2b(cell_bytes(cell, where.below(place)), digest_size=HASH_BYTES).digest()
+            for place, cell in enumerate(array)
+        ]
+        return np.frombuffer(b"".join(cells), dtype=np.uint8).reshape(-1, HASH_BYTES)
+    return hash_rows(np.concatenate([_named(name, batch.column(name)) for name in names], axis=1))
+
+
+def _named(name: str, array: Any) -> Hashes:
+    """(N, 16) bytes: hashes of the column's name and of the value as text."""
+    head = np.frombuffer(hashlib.blake2b(name.encode(), digest_size=8).digest(), dtype=np.uint8)
+    return np.concatenate([np.tile(head, (len(array), 1)), text_bytes(as_text(_numbered(array)))], axis=1)
+
+
+def _numbered(array: Any) -> Any:
+    """Dates and times as the whole numbers behind them: text of a date needs to know about time zones."""
+    import pyarrow as pa
+    import pyarrow.types as pt
+
+    if not pt.is_temporal(array.type):
+        return array
+    return array.view(pa.int64() if array.type.bit_width == 64 else pa.int32())
+
+
+def _is_record(arrow_type: Any) -> bool:
+    return is_list(arrow_type) or is_encoded(arrow_type)
+
+
+def _is_nested(arrow_type: Any) -> bool:
+    import pyarrow.types as pt
+
+    return bool(pt.is_nested(arrow_type) or is_encoded(arrow_type) or pt.is_interval(arrow_type))

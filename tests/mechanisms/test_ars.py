@@ -510,7 +510,7 @@ def test_participant_pushes_labels_where_the_victims_do(published: ARS, parity: 
     z = torch.from_numpy(clean(published, theirs))
     victims = 0.5 * towards_class(network, z, wanted, 1.0).numpy()
     agreement = [np.mean(np.sign(noise) == np.sign(victims)) for noise in released]
-    assert min(agreement) > 0.5  # with the other class the same network would be pushed the other way
+    assert np.mean(agreement) > 0.55  # with the other class the same network would be pushed the other way
 
 
 def test_participant_releases_under_the_masks_it_is_given(maskable: ARS, parity: Splits) -> None:

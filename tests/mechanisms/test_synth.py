@@ -234,7 +234,7 @@ def test_exact_noise_has_the_promised_deviation() -> None:
 
 def test_second_moments_come_back_whole_without_noise(digits: Splits) -> None:
     records = records_of(digits.owner.take(slice(0, 300)), "digit")
-    plan = (Ask("part", "moment", 1.0, noise=1e-9),)
+    plan = (Ask("part", "moment", 1.0, noise=1e-8),)
     counter = QueryCounter(records, Ledger(plan, 1.0, 1e-5), noise=RepeatableNoise(0))
     rows = records.x.flatten(1)[:, 300:310].double() / 4.0
     found = counter.moments("moment", lambda r: r.x.flatten(1)[:, 300:310] / 4.0, 1.0, groups=lambda r: r.y, size=10)

@@ -91,7 +91,5 @@ def test_one_record_more_or_less_changes_one_record_of_one_party(tmp_path: Path)
 
     for case in range(20):
         gone = (37 * case) % 100
-        pairs = zip(
-            dealt(f"{case}a", rows, case), dealt(f"{case}b", rows[:gone] + rows[gone + 1 :], case), strict=True
-        )
+        pairs = zip(dealt(f"{case}a", rows, case), dealt(f"{case}b", rows[:gone] + rows[gone + 1 :], case), strict=True)
         assert sum(len(one ^ other) for one, other in pairs) <= 1

@@ -170,7 +170,14 @@ def data_config(
     shares: str | None = None,
 ) -> dict[str, Any]:
     """The data part of a configuration: the file's, overridden by what was typed."""
-    typed: dict[str, Any] = {"source": data, "x": x, "utility": utility, "private": private, "id": subject, "limit": limit}
+    typed: dict[str, Any] = {
+        "source": data,
+        "x": x,
+        "utility": utility,
+        "private": private,
+        "id": subject,
+        "limit": limit,
+    }
     typed["domain"] = None if domain is None else str(domain)
     typed["shares"] = None if shares is None else _parse_shares(shares)
     merged = {**config.get("data", {}), **{key: value for key, value in typed.items() if value}}

@@ -100,9 +100,7 @@ def _parts(opened: LocatedSource, schema: Schema, limit: int | None, seed: int) 
     keys = [subjects_of(one, roles) for one, roles in plans]
     rows = [np.arange(len(part)) for part in keys] if limit is None else within_limit(opened, plans, limit, seed)
     if set(opened.parts) == {"train", "test"} and (schema.id_column is None or not _shared(*keys)):
-        return {
-            part: [(one, roles, kept)] for part, (one, roles), kept in zip(opened.parts, plans, rows, strict=True)
-        }
+        return {part: [(one, roles, kept)] for part, (one, roles), kept in zip(opened.parts, plans, rows, strict=True)}
     if len(plans) != 1:
         raise DataError(
             f"{opened.name} has subjects in both parts: merge them into one file, which is split by subject."
@@ -232,4 +230,3 @@ def _write(
                 if path not in writers:
                     writers[path] = open_files.enter_context(pq.ParquetWriter(path, table.schema))
                 writers[path].write_table(table)
-

@@ -24,6 +24,7 @@ from benchmarks import (
     release_throughput,
     sweep_cost,
     synth_time,
+    white_box,
 )
 
 BENCHMARKS = {
@@ -37,6 +38,7 @@ BENCHMARKS = {
     "dpsgd": dpsgd.run,
     "ars-noise": ars_noise.run,
     "synth-time": synth_time.run,
+    "white-box": white_box.run,
 }
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "bench.json"
 

@@ -9,7 +9,9 @@ import pytest
 
 from sfumato.attacks.attribute.probes import KINDS, AttributeProbe, ResidualProbe
 from sfumato.attacks.base import Attack, ReconstructionAttack
+from sfumato.attacks.reconstruction.encoder_inversion import EncoderInversion
 from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
+from sfumato.attacks.reconstruction.latent_search import LatentSearch
 from sfumato.attacks.registry import features_suite
 from sfumato.attacks.reidentification.candidates import ReidentifyByDecoding, ReidentifyByEncoder, ReidentifyByQuery
 from sfumato.core.dataset import FloatArray, Splits
@@ -23,6 +25,8 @@ residual = InverseNetwork(decoder="residual", epochs=2, width=8, fewest_steps=60
 ATTACKS: list[Attack] = [
     InverseNetwork(decoder="mirror", epochs=2, fewest_steps=80),
     residual,
+    EncoderInversion(inverse=residual, steps=30, starts=1),
+    LatentSearch(inverse=residual, steps=30, starts=1, training=60),
     *(AttributeProbe(label="ge5", kind=kind) for kind in KINDS),
     ResidualProbe(label="ge5", epochs=5, width=64, fewest_steps=60),
     ReidentifyByDecoding(inverse=residual),

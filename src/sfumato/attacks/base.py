@@ -68,6 +68,8 @@ class Attack(ABC):
     """Raised whenever its figures change."""
     wants_repeats: ClassVar[bool] = False
     """Whether it compares several releases of the same victims (``knowledge.repeats``)."""
+    one_by_one: ClassVar[bool] = False
+    """Whether each victim costs it as much as the first: an audit shows it some of them."""
     grants: ClassVar[tuple[str, ...]] = ()
     """Secrets of the victims that it is told (``knowledge.granted``): an upper bound."""
     undefended: ClassVar[Mapping[str, float]] = {}

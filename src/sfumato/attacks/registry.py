@@ -21,16 +21,26 @@ multiple of the network's passes."""
 
 
 def features_suite(
-    schema: Schema, *, epochs: int = 6, width: int = 32, steps: int = 500, renewals: int = 0
+    schema: Schema,
+    *,
+    epochs: int = 6,
+    width: int = 32,
+    steps: int = 500,
+    renewals: int = 0,
+    search: int = 100,
+    starts: int = 2,
 ) -> list[Attack]:
     """Any payload that belongs to a record: reconstruction, re-identification, one set of probes a private label.
 
     ``epochs``, ``width`` and ``steps`` (a minimum) are the inverse networks' effort, from which the residual probe's
-    follows; ``renewals`` is how often they query a randomised mechanism anew (0: for every epoch).
+    follows; ``renewals`` is how often they query a randomised mechanism anew (0: for every epoch); ``search`` and
+    ``starts`` are the steps and starts of a search through the public encoder.
     """
     from sfumato.attacks.attribute.probes import KINDS, AttributeProbe, ResidualProbe
     from sfumato.attacks.attribute.queried_records import QueriedRecords
+    from sfumato.attacks.reconstruction.encoder_inversion import EncoderInversion
     from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
+    from sfumato.attacks.reconstruction.latent_search import LatentSearch
     from sfumato.attacks.reidentification.candidates import (
         ReidentifyByDecoding,
         ReidentifyByEncoder,
@@ -45,6 +55,8 @@ def features_suite(
     return [
         InverseNetwork(decoder="mirror", epochs=epochs, fewest_steps=steps, renewals=renewals),
         residual,
+        EncoderInversion(inverse=residual, steps=search, starts=starts),
+        LatentSearch(inverse=residual, steps=search, starts=max(1, starts // 2), training=steps),
         *probes,
         *strongest,
         ReidentifyByDecoding(inverse=residual),

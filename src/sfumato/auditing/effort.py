@@ -18,6 +18,8 @@ class Effort:
     attack_epochs, attack_width, attack_steps   passes, width and minimum number of steps of the inverse networks; the
                      residual probe is 8 times as wide and takes 5 times the passes, and at least twice the steps
     attack_renewals  how often they query a randomised mechanism anew (0: for every epoch)
+    inverted, inversion_steps, inversion_starts   victims whose records are looked for through the public encoder, the
+                     steps of that search, and where it starts from
     task_epochs      passes of the fresh classifier
     candidates       records among which a released one is looked for
     repeats          further releases of the same victims
@@ -37,6 +39,9 @@ class Effort:
     attack_width: int = 32
     attack_steps: int = 500
     attack_renewals: int = 0
+    inverted: int = 128
+    inversion_steps: int = 100
+    inversion_starts: int = 2
     task_epochs: int = 4
     candidates: int = 1000
     repeats: int = 7
@@ -64,6 +69,9 @@ SMOKE = Effort(
     attack_epochs=2,
     attack_width=16,
     attack_steps=60,
+    inverted=32,
+    inversion_steps=40,
+    inversion_starts=1,
     task_epochs=2,
     candidates=100,
     repeats=3,
@@ -77,6 +85,9 @@ CPU = Effort()
 FULL = Effort(
     attack_epochs=30,
     attack_width=64,
+    inverted=1000,
+    inversion_steps=500,
+    inversion_starts=4,
     task_epochs=10,
     repeats=15,
     suspects=10_000,

@@ -27,7 +27,7 @@ class AuditStage:
     """The victims of one mechanism, as an audit stages them for single attacks."""
 
     def __init__(
-        self, mechanism: Mechanism, splits: Splits, effort: Effort = Effort(candidates=100), seed: int = 0
+        self, mechanism: Mechanism, splits: Splits, effort: Effort = Effort(candidates=100, inverted=32), seed: int = 0
     ) -> None:
         self.mechanism, self.splits = mechanism, splits
         self.scene = scene_of(mechanism, splits, effort, seed, Controls())

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from sfumato.attacks.base import ReconstructionAttack
 from sfumato.attacks.decoder_training import Constant, Memo, Schedule, affordable, drawn, fit_decoder, held_out
-from sfumato.core.dataset import FloatArray
+from sfumato.core.dataset import Dataset, FloatArray
 from sfumato.core.knowledge import Knowledge
 from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
@@ -74,7 +74,7 @@ class InverseNetwork(ReconstructionAttack):
         query = knowledge.query
         assert query is not None  # obstacle() has seen to it
         seed = derive_seed(knowledge.seed, self.name)
-        val, fit = held_out(knowledge.auxiliary, seed, most=self._most(knowledge))
+        val, fit = self.own_records(knowledge)
         target = as_tensor(fit.x)
         every = self._renewed_every(len(fit)) if knowledge.randomised else 0
         draw = drawn(lambda: (as_tensor(query(fit)), target), every=every)
@@ -89,6 +89,11 @@ class InverseNetwork(ReconstructionAttack):
             seed=seed,
             otherwise=Constant(target.mean(0)),
         )
+
+    def own_records(self, knowledge: Knowledge) -> tuple[Dataset, Dataset]:
+        """The attacker's records that the decoder is judged by, and those that it learns from."""
+        seed = derive_seed(knowledge.seed, self.name)
+        return held_out(knowledge.auxiliary, seed, most=self._most(knowledge))
 
     def _renewed_every(self, records: int) -> int:
         """So many epochs learn from the same answers."""

@@ -5,18 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.attacks.base import ReidentificationAttack
+from sfumato.attacks.public_encoder import encoded, mismatch
 from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
-from sfumato.core.dataset import Dataset, FloatArray, IntArray
+from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.core.knowledge import Knowledge
 from sfumato.core.release import Release
-from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 _REPEATS = 8
 """How often a randomised pipeline is queried for each candidate."""
-
-
-_FEW = 32
-"""Records that show a payload's shape; a mechanism with decoys does not take a single one."""
 
 
 class ReidentifyByQuery(ReidentificationAttack):
@@ -47,16 +43,11 @@ class ReidentifyByEncoder(ReidentificationAttack):
     name = "reid-encode"
 
     def obstacle(self, knowledge: Knowledge) -> str | None:
-        reason = super().obstacle(knowledge)
-        if reason is not None or knowledge.query is None:
-            return reason
-        few = knowledge.auxiliary.take(slice(0, _FEW))
-        same = knowledge.query(few).shape == _without_noise(knowledge, few).shape
-        return None if same else "needs payloads of the encoder's shape"
+        return super().obstacle(knowledge) or mismatch(knowledge)
 
     def guess(self, release: Release, knowledge: Knowledge) -> IntArray:
         assert knowledge.candidates is not None  # obstacle() has seen to it
-        return nearest(_flat(release.payload), _flat(_without_noise(knowledge, knowledge.candidates)))
+        return nearest(_flat(release.payload), _flat(encoded(knowledge, knowledge.candidates)))
 
 
 class ReidentifyByDecoding(ReidentificationAttack):
@@ -75,12 +66,6 @@ def nearest(points: FloatArray, among: FloatArray) -> IntArray:
     """For each point the index of the nearest row, by Euclidean distance."""
     distance = (among**2).sum(axis=1)[None, :] - 2.0 * points @ among.T  # (N, M), less |point|²
     return np.asarray(distance.argmin(axis=1), dtype=np.int64)
-
-
-def _without_noise(knowledge: Knowledge, data: Dataset) -> FloatArray:
-    if knowledge.encoder is None:
-        return data.x
-    return forward_in_batches(knowledge.encoder, as_tensor(data.x)).numpy()
 
 
 def _flat(values: FloatArray) -> FloatArray:

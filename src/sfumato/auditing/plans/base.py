@@ -73,8 +73,19 @@ class Scene:
         candidates = replace(suspects.take(order), ids=np.arange(few).astype(np.str_))  # ids may count the rows
         return candidates, Truth(suspects, np.argsort(order).astype(np.int64))
 
+    @cached_property
+    def _some(self) -> Rows:
+        """The victims for attacks that work one by one, those of the gallery first."""
+        rest = np.setdiff1d(np.arange(len(self.release)), self.shown)
+        return np.concatenate([self.shown, rest])[: max(self.effort.inverted, len(self.shown))]
+
     def lined_up(self, attack: Attack, knowledge: Knowledge, release: Release, truth: Truth) -> Stage:
-        """A re-identification sees as many releases as there are candidates; other attacks see all."""
+        """A re-identification sees as many releases as there are candidates, an attack that works one by one some of
+        them; other attacks see all."""
+        if attack.one_by_one:
+            labels = {name: codes[self._some] for name, codes in release.utility.items()}
+            some = replace(release, payload=release.payload[self._some], utility=labels)
+            return Stage(knowledge, some, Truth(self.splits.victim.take(self._some)), np.arange(len(self.shown)))
         if attack.threat != "reidentification":
             return Stage(knowledge, release, truth, self.shown)
         candidates, who = self._suspects

@@ -18,8 +18,14 @@ class FeaturesPlan(Plan):
     """Reconstruction, attribute inference and re-identification; it stages whatever no other plan does."""
 
     def attacks(self) -> list[Attack]:
-        renewals = self.scene.effort.attack_renewals
-        return features_suite(self.scene.splits.schema, **self.inverse_effort, renewals=renewals)
+        effort = self.scene.effort
+        return features_suite(
+            self.scene.splits.schema,
+            **self.inverse_effort,
+            renewals=effort.attack_renewals,
+            search=effort.inversion_steps,
+            starts=effort.inversion_starts,
+        )
 
     @cached_property
     def _bare(self) -> Knowledge:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from sfumato.core import metrics
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import RuleBroken
-from sfumato.core.intervals import Interval, bootstrap, mean_interval, share_interval, wilson
+from sfumato.core.intervals import Interval, bootstrap, mean_interval, share_interval
 from sfumato.core.knowledge import Knowledge, Truth, guessing
 from sfumato.core.release import Release
 from sfumato.core.schema import Schema
@@ -211,7 +211,7 @@ class ReidentificationAttack(Attack):
     def measure(self, guess: Guess, truth: Truth) -> list[Measured]:
         positions = truth.positions()
         found = np.where(guess == -1, 1.0 / len(positions), guess == positions).astype(np.float64)
-        interval = wilson(float(found.sum()), len(positions))
+        interval = share_interval(found, truth.open().ids)
         return [Measured("rate", "lower", float(found.mean()), interval, (0.0, 1.0), primary=True)]
 
 
@@ -248,7 +248,7 @@ def measure_classification(
         primary=better_for_owner == "higher",
     )
     low, high = accuracy.ci
-    n = len(truth)
+    n, unit = len(truth), (0.0, 1.0)
 
     balanced = metrics.balanced_accuracy_statistic(truth, scores)
     area = metrics.auroc_statistic(truth, scores)
@@ -263,8 +263,12 @@ def measure_classification(
             (-1.0, 1.0),
             primary=better_for_owner == "lower",
         ),
-        Measured("balanced-accuracy", better_for_owner, balanced(every), bootstrap(balanced, n, data.ids), (0.0, 1.0)),
-        Measured("auroc", better_for_owner, area(every), bootstrap(area, n, data.ids, resamples=200), (0.0, 1.0)),
+        Measured(
+            "balanced-accuracy", better_for_owner, balanced(every), bootstrap(balanced, n, data.ids, limits=unit), unit
+        ),
+        Measured(
+            "auroc", better_for_owner, area(every), bootstrap(area, n, data.ids, resamples=200, limits=unit), unit
+        ),
     ]
 
 
@@ -277,5 +281,6 @@ def measure_mean(
     *,
     primary: bool = False,
 ) -> Measured:
-    """The mean of one value a record, with the interval that resamples subjects."""
-    return Measured(metric, better_for_owner, float(values.mean()), mean_interval(values, data.ids), limits, primary)
+    """The mean of one value a record, with the interval by subjects."""
+    interval = mean_interval(values, data.ids, limits)
+    return Measured(metric, better_for_owner, float(values.mean()), interval, limits, primary)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 GROUP = "sfumato.attacks"
 _CHEAP = 4
 """A substitute decoder costs this much less than an inverse network, and is trained longer."""
-_WIDER, _LONGER, _MORE_STEPS, _DRAWS = 8, 5, 2, 2
+_WIDER, _LONGER, _MORE_STEPS, _DRAWS = 8, 10, 2, 2
 """A residual probe's width, passes and steps as multiples of an inverse network's; and its queries of each record as a
 multiple of the network's passes."""
 

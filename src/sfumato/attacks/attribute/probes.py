@@ -67,7 +67,7 @@ class ResidualProbe(PayloadProbe):
 
     name = "probe-residual"
 
-    epochs: int = 30
+    epochs: int = 60
     width: int = 256
     fewest_steps: int = 1000
 

@@ -31,7 +31,7 @@ class ResidualReader:
     better still.
     """
 
-    epochs: int = 30
+    epochs: int = 60
     width: int = 256
     fewest_steps: int = 1000
     seed: int = 0

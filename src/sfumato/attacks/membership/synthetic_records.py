@@ -62,14 +62,14 @@ class MembershipAttack(Attack):
         both = np.stack([-guess, guess], axis=1)
         every = np.ones(len(members))
         area = metrics.auroc_statistic(members, both)
-        low, high = bootstrap(area, len(members), ids)
+        low, high = bootstrap(area, len(members), ids, limits=(0.0, 1.0))
         found = metrics.tpr_statistic(members, guess, LOW_FPR)
         auroc = area(every)
         gain = (2.0 * low - 1.0, 2.0 * high - 1.0)
         return [
             Measured("advantage", "lower", 2.0 * auroc - 1.0, gain, (-1.0, 1.0), primary=True),
             Measured("auroc", "lower", auroc, (low, high), (0.0, 1.0)),
-            Measured(TPR, "lower", found(every), bootstrap(found, len(members), ids), (0.0, 1.0)),
+            Measured(TPR, "lower", found(every), bootstrap(found, len(members), ids, limits=(0.0, 1.0)), (0.0, 1.0)),
         ]
 
 

@@ -20,7 +20,7 @@ from sfumato.attacks.rotations.message_algebra import (
     own_device,
 )
 from sfumato.core.dataset import FloatArray, IntArray
-from sfumato.core.intervals import wilson
+from sfumato.core.intervals import share_interval
 from sfumato.core.knowledge import Knowledge, Truth
 from sfumato.core.metrics import Values
 from sfumato.core.randomness import derive_seed
@@ -47,7 +47,7 @@ class RowAttack(Attack):
 
     def measure(self, guess: Guess, truth: Truth) -> list[Measured]:
         found = np.where(guess < 0, -guess, guess == truth.positions()).astype(np.float64)
-        interval = wilson(float(found.sum()), len(found))
+        interval = share_interval(found, truth.open().ids)
         return [Measured("rate", "lower", float(found.mean()), interval, (0.0, 1.0), primary=True)]
 
 

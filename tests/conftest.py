@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+import tempfile
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("SFUMATO_STATE", tempfile.mkdtemp(prefix="sfumato-state-"))  # no key in the user's home
 
 from pathlib import Path
 from typing import Any, ClassVar

@@ -15,7 +15,7 @@ import pytest
 from report_runs import EMPIRICAL, attribute, gallery, reconstruction, utility, write_run, write_sweep
 
 from sfumato.core.errors import DataError
-from sfumato.report import build_report
+from sfumato.report import build_report, render_card
 
 HOSTILE = '</script><img src=x onerror="alert(1)">'
 
@@ -248,6 +248,8 @@ def test_a_proven_epsilon_comes_with_its_relation_and_conditions(page, tmp_path)
     visible = page(write_run(tmp_path / "r", guarantee=proof)).visible
     assert "ε = 1, δ = 1e-05, for data sets that are neighbours by: add or remove one record." in visible
     assert "<li>every record is used once [assumed]</li>" in visible
+    assert "outside the ledger: the promise is for the release" in visible
+    assert "outside the ledger" in render_card(tmp_path / "r")
     assert "Covered: the payload, for one record at a time. Not covered: labels that leave with it," in visible
 
 

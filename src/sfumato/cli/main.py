@@ -374,6 +374,7 @@ def reproduce(
 def run() -> None:
     """The entry point: a wrong call or wrong data is one sentence and an exit code, never a traceback."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: child processes are stopped on the way out
+    before = os.umask(0o077)  # what a command writes is for whoever gave it, until they hand it on
     try:
         with warnings.catch_warnings():
             if not sys.warnoptions:
@@ -392,6 +393,8 @@ def run() -> None:
         code = _fail(f"{what}: check the path, its permissions and the space left.", DataError.exit_code)
     except Exception as error:
         code = _refuse(error)
+    finally:
+        os.umask(before)
     if code == INTERRUPTED:
         _fail("interrupted; the same command goes on or starts again (fit: add --resume).", INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)

@@ -172,11 +172,10 @@ class Splits:
     victim: Dataset
 
     def __post_init__(self) -> None:
-        parts = {"owner": self.owner, "attacker": self.attacker, "victim": self.victim}
-        for name, part in parts.items():
+        for name, part in self.parts.items():
             if len(part) == 0:
                 raise DataError(f"the {name} split is empty: give more records or other split sizes.")
-        ids = {name: set(part.ids.tolist()) for name, part in parts.items()}
+        ids = {name: set(part.ids.tolist()) for name, part in self.parts.items()}
         for a, b in (("owner", "attacker"), ("owner", "victim"), ("attacker", "victim")):
             shared = ids[a] & ids[b]
             if shared:
@@ -188,7 +187,7 @@ class Splits:
     def schema(self) -> Schema:
         return self.owner.schema
 
-    def to_json(self) -> dict[str, Any]:
-        """Size and digest of each part, so that an audit can tell that it attacks what was not trained on."""
-        parts = {"owner": self.owner, "attacker": self.attacker, "victim": self.victim}
-        return {name: {"records": len(part), "digest": part.digest} for name, part in parts.items()}
+    @property
+    def parts(self) -> dict[str, Dataset]:
+        """The three parts by name."""
+        return {"owner": self.owner, "attacker": self.attacker, "victim": self.victim}

@@ -6,8 +6,8 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +25,12 @@ FORMAT = 3
 
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """Write to a neighbour and move it into place, so that ``path`` is whole or absent."""
+    """Write to a neighbour and move it into place, so that ``path`` is whole or absent; a file is its owner's alone."""
     part = path.with_name(f".{path.name}.part{os.getpid()}")
     try:
         yield part
+        if part.is_file():
+            part.chmod(0o600)
         part.replace(path)
     finally:
         if part.is_dir():
@@ -60,17 +62,22 @@ def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
         save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, part)
 
 
-def write_tensors_once(path: Path, tensors: Mapping[str, torch.Tensor]) -> bool:
-    """As ``write_tensors``, unless the file is there, whoever writes it in the meantime; whether it was written."""
+def write_once(path: Path, write: Callable[[Path], None]) -> bool:
+    """Let ``write`` make a file, unless it is there, whoever makes it in the meantime; whether it was written."""
     part = path.with_name(f".{path.name}.first{os.getpid()}")
-    write_tensors(part, tensors)
     try:
+        write(part)
         os.link(part, path)
     except FileExistsError:
         return False
     finally:
-        part.unlink()
+        part.unlink(missing_ok=True)
     return True
+
+
+def write_tensors_once(path: Path, tensors: Mapping[str, torch.Tensor]) -> bool:
+    """As ``write_tensors``, once."""
+    return write_once(path, lambda part: write_tensors(part, tensors))
 
 
 def read_tensors(path: Path) -> Tensors:
@@ -87,11 +94,11 @@ def read_tensors(path: Path) -> Tensors:
 
 
 class RunFolder:
-    """One folder a run.
+    """One folder a run, for its owner's eyes only: whatever others could read in it is shut when it is opened.
 
     config.toml    everything that was asked, fully resolved; a run can be repeated from it
     env.json       versions and machine
-    splits.json    size and digest of the owner's, attacker's and victims' records
+    splits.json    seals of the owner's, attacker's and victims' records, for whoever holds the owner's key
     metrics.jsonl  one line an epoch
     checkpoint/    safetensors: the mechanism, and while training what is needed to go on
     status.json    "running" or "done", and the format of the folder
@@ -113,12 +120,14 @@ class RunFolder:
                 raise DataError(f"{path} was started with another configuration ({changed}): choose another --out.")
             for left in path.rglob(".*.part*"):  # half a file, from a process that was killed while it wrote
                 left.unlink(missing_ok=True)
+            run.shut()
             return run
         cls.refuse_used(path)
         try:
             import tomli_w
 
             path.mkdir(parents=True, exist_ok=True)
+            path.chmod(0o700)
             with atomic(path / "config.toml") as part:  # first: from here on the run can be resumed
                 part.write_text(tomli_w.dumps(_toml_like(config)))
             run.write_json("status.json", {"state": "running", "format": FORMAT})
@@ -153,7 +162,16 @@ class RunFolder:
         if not run.done:
             again = f"sfumato fit --config {path / 'config.toml'} --out {path} --resume"
             raise DataError(f"the run in {path} was interrupted: finish it with '{again}'.")
+        run.shut()
         return run
+
+    def shut(self) -> None:
+        """Take from everybody but the owner what the files of an older run, or of a program's own making, allow."""
+        for file in (self.path, *self.path.rglob("*")):
+            mode = file.lstat().st_mode
+            if mode & 0o077 and not file.is_symlink():
+                with suppress(PermissionError):  # somebody else's: it is theirs to shut
+                    file.chmod(mode & 0o700)
 
     def config(self) -> dict[str, Any]:
         """What ``config.toml`` says."""
@@ -181,6 +199,7 @@ class RunFolder:
         """Mark the run as done and drop what only a resumed run would need."""
         self.progress_file.unlink(missing_ok=True)
         self.write_json("status.json", {"state": "done", "format": FORMAT})
+        self.shut()
 
     def write_json(self, name: str, value: Any) -> None:
         (self.path / name).parent.mkdir(parents=True, exist_ok=True)

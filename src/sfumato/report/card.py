@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from sfumato.core.score import Score
 from sfumato.core.threats import FIDELITY, INFORMATION, UTILITY, title
 from sfumato.report.audited_runs import Run, in_order
-from sfumato.report.guarantees import covers_line, epsilon_line, kind_line
+from sfumato.report.guarantees import covers_line, epsilon_line, kind_line, outside_line
 from sfumato.report.verdict import threat_paragraphs, trust_warnings
 from sfumato.report.wording import count, direction, interval, leak, measured, metric_name, named, number, reference
 
@@ -35,6 +35,7 @@ def card(run: Run) -> str:
         "",
         "## Scores",
         "",
+        *([f"**{_md(line)}**\n"] if (line := outside_line(run.guarantee)) else []),
         "The best of the attacks on each threat, beside a guesser who sees nothing (baseline) and the same attack "
         "with no defence (control). Leakage is how far it has gone from the guesser (0 %) to the best attack on a "
         "release with no defence (100 %).",

@@ -46,6 +46,16 @@ def covers_line(guarantee: Guarantee) -> str:
     return f"Covered: {guarantee.covers}" if guarantee.covers.payload else "Nothing is covered by a promise."
 
 
+def outside_line(guarantee: Guarantee) -> str:
+    """For a promise of differential privacy: that the audit's own figures are no part of it; else ""."""
+    if guarantee.kind != "dp":
+        return ""
+    return (
+        "The figures of the audit are computed on real records, without noise and outside the ledger: the promise is "
+        "for the release, not for them. Keep them to yourself, or count what they tell."
+    )
+
+
 def kind_line(guarantee: Guarantee) -> str:
     """The kind of a guarantee; an anonymity says among how many."""
     among = f": {one_in(guarantee)}" if guarantee.kind == "anonymity" else ""
@@ -99,10 +109,11 @@ def _box(run: Run, settings: Sequence[str]) -> str:
     conditions = "".join(f"<li>{escape(str(condition))}</li>" for condition in guarantee.conditions)
     warned = "".join(f"<p><strong>{escape(text)}</strong></p>" for text in guarantee.warnings)
     covers = f"<p>{escape(covers_line(guarantee))}</p>" if guarantee.covers.payload else ""
+    outside = f"<p>{escape(outside_line(guarantee))}</p>" if outside_line(guarantee) else ""
     under = f"<p>Conditions:</p><ul>{conditions}</ul>" if conditions else ""
     badge = f' <span class="badge">{one_in(guarantee)}</span>' if guarantee.kind == "anonymity" else ""
     return (
         f'<article class="guarantee {escape(guarantee.kind)}"><h3>{escape(run.mechanism)}</h3>{where}'
         f'{warned}<p class="kind">{escape(KINDS[guarantee.kind])}{badge}</p><p>{escape(guarantee.statement)}</p>'
-        f"<p>{escape(epsilon_line(guarantee))}</p>{covers}{under}</article>"
+        f"<p>{escape(epsilon_line(guarantee))}</p>{covers}{outside}{under}</article>"
     )

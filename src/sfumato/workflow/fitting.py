@@ -16,6 +16,7 @@ from sfumato.data import load_splits
 from sfumato.mechanisms import load_mechanism, mechanism_class
 from sfumato.mechanisms.base import Mechanism, Progress, no_progress
 from sfumato.workflow.repeated_records import Warn, warn_of_repeats
+from sfumato.workflow.sealed_splits import same_part, sealed
 
 Config = dict[str, Any]
 SPLITS = "splits.json"
@@ -58,7 +59,8 @@ def same_cut(run: RunFolder) -> None:
 def same_records(run: RunFolder, splits: Splits) -> None:
     """Raise if these are not the records that the run began with: victims might have been trained on."""
     same_cut(run)
-    if (run.path / SPLITS).exists() and run.read_json(SPLITS) != splits.to_json():
+    stored = run.read_json(SPLITS) if (run.path / SPLITS).exists() else None
+    if stored is not None and not all(same_part(stored, *part, run.path) for part in splits.parts.items()):
         raise DataError(f"the data have changed since {run.path} was begun: restore them, or fit into another --out.")
 
 
@@ -81,7 +83,7 @@ def _disjoint_base(config: Config, splits: Splits) -> None:
     theirs = RunFolder.open(base).config()["data"]
     sources = [str(data.get("source")) for data in (theirs, config["data"])]
     same_source = len({str(Path(source).resolve()) if Path(source).exists() else source for source in sources}) == 1
-    if same_source and read_json(base / SPLITS)["owner"] != splits.to_json()["owner"]:
+    if same_source and not same_part(read_json(base / SPLITS), "owner", splits.owner, base):
         raise DataError(
             f"{base} was trained on other records of '{theirs['source']}' and may have seen these victims: use its "
             "--limit, --id and --seed (sfumato fit --base does), or fit a vae on these records."
@@ -110,6 +112,8 @@ def fitted_on(path: Path) -> str:
     if schema.columns:
         numeric = sum(column.kind == "numeric" for column in schema.columns)
         what = f"rows of {numeric} numeric and {len(schema.columns) - numeric} categorical columns"
+    if "records" not in parts["owner"]:
+        return f"fitted on {what}; how many is not kept, because the promise may cover that"
     return (
         f"fitted on {parts['owner']['records']:,} {what}; "
         f"{parts['attacker']['records']:,} go to the attacker, {parts['victim']['records']:,} are the victims"
@@ -136,10 +140,11 @@ def fit_run(
     warn_of_repeats((splits.owner,), warn)
     run = RunFolder.create(out, config, resume=resume)
     same_records(run, splits)
-    run.write_json(SPLITS, splits.to_json())
     if run.done:
         return load_mechanism(out)
     mechanism = mechanism_class(config["run"]["mechanism"])().set_params(**config["params"], seed=config["run"]["seed"])
+    if not (out / SPLITS).exists():
+        run.write_json(SPLITS, sealed(splits, counted=not mechanism.traits.synthetic))
     try:
         return mechanism.fit(
             splits.owner, run=run, progress=progress, start=None if start is None else load_mechanism(start)

@@ -25,6 +25,7 @@ from sfumato.mechanisms.filter.mechanism import Filter
 from sfumato.mechanisms.filter.vae import VAE
 from sfumato.workflow.auditing import audit_run
 from sfumato.workflow.fitting import SPLITS, records_of, resolve, same_records
+from sfumato.workflow.sealed_splits import sealed
 
 COLUMNS = ("user", "private", "utility", "rows")
 MOST_USERS = 1000
@@ -74,7 +75,7 @@ def fit_users(
             data = {**options, "utility": list(user.utility), "private": list(user.private)}
             shared = {key: value for key, value in one.stored_params().items() if key != "seed"}
             folder = RunFolder.create(part / name, resolve(mechanism, data, shared, seed=seed))
-            folder.write_json(SPLITS, splits.to_json())
+            folder.write_json(SPLITS, sealed(splits, counted=True))
             one.save(folder.path)
             folder.finish()
             found.append(

@@ -1,0 +1,50 @@
+"""The owner's key: outside of every run folder, so that nobody who gets a copy of one can check a guess with it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from sfumato.core.errors import DataError
+from sfumato.core.run_folder import write_once
+
+STATE_VARIABLE = "SFUMATO_STATE"
+KEY_BYTES = 32
+
+
+def key_file() -> Path:
+    """``owner.key`` in ``$SFUMATO_STATE``, or else in the user's state folder."""
+    base = os.environ.get("XDG_STATE_HOME")
+    state = (Path(base) if base else Path.home() / ".local" / "state") / "sfumato"
+    return Path(os.environ.get(STATE_VARIABLE) or state) / "owner.key"
+
+
+def owner_key() -> bytes:
+    """The key of this user, made on first use and readable by its owner only.
+
+    It protects nothing that leaves: without it a run can no longer tell whether its data have changed, and that is all.
+    """
+    file = key_file()
+    try:
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_once(file, _write_key)
+        key = file.read_bytes()
+    except OSError as error:
+        raise DataError(
+            f"cannot keep the owner's key in {file} ({error.strerror}): set {STATE_VARIABLE} to a folder of yours."
+        ) from None
+    if len(key) != KEY_BYTES:
+        raise DataError(f"{file} holds {len(key)} bytes, and an owner's key has {KEY_BYTES}: restore or remove it.")
+    return key
+
+
+def keyed_digest(key: bytes, salt: bytes, text: str) -> str:
+    """A digest of ``text`` that says nothing to whoever does not hold the key."""
+    return hashlib.blake2b(text.encode(), digest_size=16, key=key, salt=salt).hexdigest()
+
+
+def _write_key(part: Path) -> None:
+    part.touch(mode=0o600)
+    part.write_bytes(os.urandom(KEY_BYTES))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, dataclass_transform, final
 
@@ -21,6 +21,7 @@ from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import RuleBroken
 from sfumato.core.intervals import Interval, bootstrap, mean_interval, share_interval
 from sfumato.core.knowledge import Knowledge, Truth, guessing
+from sfumato.core.origin import by_frequency
 from sfumato.core.release import Release
 from sfumato.core.schema import Schema
 from sfumato.core.score import Score
@@ -104,6 +105,10 @@ class Attack(ABC):
     def trivial(self, knowledge: Knowledge, n: int) -> Guess:
         """The best answer without any release."""
 
+    def trivials(self, knowledge: Knowledge, n: int) -> list[Guess]:
+        """Answers without any release: for each metric the best of them is the baseline."""
+        return [self.trivial(knowledge, n)]
+
     @abstractmethod
     def measure(self, guess: Guess, truth: Truth) -> list[Measured]:
         """The metrics of a guess; called by the scorer only."""
@@ -128,11 +133,11 @@ class Attack(ABC):
         n = self.expected(release, knowledge)
         with guessing():
             guess = self.guess(release, knowledge)
-            trivial = self.trivial(knowledge, n)
+            trivials = self.trivials(knowledge, n)
         seconds = time.perf_counter() - started
         if len(guess) != n or not np.isfinite(guess).all():
             raise RuleBroken(f"{self.name} must give one finite guess for each of the {n} records.")
-        baseline = {m.metric: m.value for m in self.measure(trivial, truth)}
+        baseline = _best_of_each([self.measure(trivial, truth) for trivial in trivials])
         scores = tuple(
             Score(
                 attack=self.name,
@@ -171,6 +176,14 @@ class ReconstructionAttack(Attack):
         """The mean auxiliary record: the best constant under squared error."""
         mean = knowledge.auxiliary.x.mean(axis=0, dtype=np.float64).astype(np.float32)
         return np.broadcast_to(mean, (n, *mean.shape))
+
+    def trivials(self, knowledge: Knowledge, n: int) -> list[Guess]:
+        """And, for records with categories, the most frequent one: the best constant where whole records count."""
+        own = knowledge.auxiliary
+        if not _has_categories(own.schema):
+            return super().trivials(knowledge, n)
+        frequent = own.x[by_frequency(own.x)[0][0]]
+        return [*super().trivials(knowledge, n), np.broadcast_to(frequent, (n, *frequent.shape))]
 
     def measure(self, guess: Guess, truth: Truth) -> list[Measured]:
         return measure_reconstruction(truth.open(), guess)
@@ -215,6 +228,18 @@ class ReidentificationAttack(Attack):
         return [Measured("rate", "lower", float(found.mean()), interval, (0.0, 1.0), primary=True)]
 
 
+def _best_of_each(guesses: Sequence[Sequence[Measured]]) -> dict[str, float]:
+    """For each metric what the guess gets that is worst for the owner."""
+    return {
+        found[0].metric: (min if found[0].better_for_owner == "higher" else max)(one.value for one in found)
+        for found in zip(*guesses, strict=True)
+    }
+
+
+def _has_categories(schema: Schema) -> bool:
+    return schema.kind == "table" and any(column.kind == "categorical" for column in schema.columns)
+
+
 def measure_reconstruction(victim: Dataset, guess: FloatArray) -> list[Measured]:
     """Errors and likeness of rebuilt records; the mean squared error ranks."""
     measured = [
@@ -222,9 +247,11 @@ def measure_reconstruction(victim: Dataset, guess: FloatArray) -> list[Measured]
         measure_mean("l1", "higher", metrics.l1(victim.x, guess), victim, (0.0, 1.0)),
         measure_mean("psnr", "lower", metrics.psnr(victim.x, guess), victim, (0.0, metrics.PSNR_CAP)),
     ]
-    if victim.schema.kind == "table" and any(column.kind == "categorical" for column in victim.schema.columns):
+    if _has_categories(victim.schema):
         right = metrics.categories_right(victim.x, guess, victim.schema.columns)
         measured.append(measure_mean("category-accuracy", "lower", right, victim, (0.0, 1.0)))
+        whole = metrics.records_right(victim.x, guess, victim.schema.columns)
+        measured.append(measure_mean("whole-record", "lower", whole, victim, (0.0, 1.0)))
     if victim.schema.kind in ("image", "audio"):
         measured.append(measure_mean("ssim", "lower", metrics.ssim(victim.x, guess), victim, (-1.0, 1.0)))
     return measured

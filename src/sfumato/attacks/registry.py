@@ -38,6 +38,7 @@ def features_suite(
     """
     from sfumato.attacks.attribute.probes import KINDS, AttributeProbe, ResidualProbe
     from sfumato.attacks.attribute.queried_records import QueriedRecords
+    from sfumato.attacks.reconstruction.counting import CodebookAttack, CountingAttack
     from sfumato.attacks.reconstruction.encoder_inversion import EncoderInversion
     from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
     from sfumato.attacks.reconstruction.latent_search import LatentSearch
@@ -57,6 +58,8 @@ def features_suite(
         residual,
         EncoderInversion(inverse=residual, steps=search, starts=starts),
         LatentSearch(inverse=residual, steps=search, starts=max(1, starts // 2), training=steps),
+        CountingAttack(),
+        CodebookAttack(),
         *probes,
         *strongest,
         ReidentifyByDecoding(inverse=residual),

@@ -175,3 +175,22 @@ def categories_right(truth: FloatArray, guess: FloatArray, columns: Sequence[Col
             count += 1
         at += column.width
     return right / max(1, count)
+
+
+_NUMBER_RIGHT = 0.005
+"""A number counts as rebuilt within this part of its range; a whole number if it rounds to the right one."""
+
+
+def records_right(truth: FloatArray, guess: FloatArray, columns: Sequence[Column]) -> Values:
+    """Return 1 for each record (N, D) that is rebuilt in every column, and 0 for the others."""
+    right, at = np.ones(len(truth), dtype=bool), 0
+    for column in columns:
+        entries = slice(at, at + column.width)
+        if column.kind == "categorical":
+            right &= truth[:, entries].argmax(1) == guess[:, entries].argmax(1)
+        else:
+            error = np.abs(truth[:, entries] - guess[:, entries])
+            right &= error[:, 0] < (0.5 / (column.high - column.low) if column.integer else _NUMBER_RIGHT)
+            right &= (error[:, 1:] < 0.5).all(1)  # missing or not
+        at += column.width
+    return right.astype(np.float64)

@@ -29,6 +29,13 @@ def hash_rows(values: npt.NDArray[Any]) -> Hashes:
     return np.frombuffer(found, dtype=np.uint8).reshape(len(rows), HASH_BYTES)
 
 
+def by_frequency(x: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Where each different record of ``x`` stands first, the most frequent one first, and how often each occurs."""
+    _, first, counts = np.unique(hash_rows(x), axis=0, return_index=True, return_counts=True)
+    order = np.lexsort((first, -counts))
+    return first[order], counts[order]
+
+
 class Origin:
     """What tells the records of a data set apart, whatever became of them since.
 

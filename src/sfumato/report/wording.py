@@ -7,7 +7,7 @@ import math
 from sfumato.core.score import Score
 from sfumato.report.audited_runs import Reading
 
-_PERCENT = {"accuracy", "balanced-accuracy", "category-accuracy", "rate", "tpr-at-1-fpr"}
+_PERCENT = {"accuracy", "balanced-accuracy", "category-accuracy", "whole-record", "rate", "tpr-at-1-fpr"}
 _PERCENT |= {"precision", "recall", "overlap"}
 ERRORS = {"mse", "l1"}  # drawn on a logarithmic scale
 _UNITS = {"psnr": (1, "dB"), "angle": (3, "rad"), "angle-folded": (3, "rad")}  # decimals and unit
@@ -19,6 +19,7 @@ _METRICS = {
     "auroc": "AUROC",
     "balanced-accuracy": "balanced accuracy",
     "category-accuracy": "categories right",
+    "whole-record": "whole records right",
     "angle": "angle error",
     "angle-folded": "angle error, opposites as one",
     "tpr-at-1-fpr": "TPR at 1 % FPR",

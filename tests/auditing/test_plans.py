@@ -36,6 +36,8 @@ class TurnedAndShared(Turned):
     def secrets(self, data: Dataset, *, seed: int) -> dict[str, FloatArray]:
         return {**super().secrets(data, seed=seed), "mask": np.ones((len(data), 4), dtype=np.float32)}
 
+    turns = 2
+
     def participant(self, data: Dataset, *, seed: int) -> Participant:
         return lambda own, masks: masks
 

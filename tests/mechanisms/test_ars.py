@@ -25,7 +25,7 @@ from sfumato.mechanisms.ars.fgsm import against_decoder, towards_class
 from sfumato.mechanisms.ars.mechanism import ARS, Published
 from sfumato.mechanisms.ars.published_encoder import public_schema
 from sfumato.mechanisms.device_secret import SECRET_VARIABLE, derived, keyed_normal, secret_bits
-from sfumato.nets.training_loop import as_tensor
+from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 QUICK: dict[str, Any] = {"latent": 12, "epochs": 2, "batch": 64}
 TRAINED: dict[str, Any] = {"latent": 12, "epochs": 12, "batch": 16}
@@ -591,7 +591,9 @@ def test_parties_by_columns_put_their_latents_side_by_side(variant: str) -> None
     other = ars.transform(changed, origin=data.origin, seed=4)  # the same persons
     assert (other[:, :24] == payload[:, :24]).all()  # what the others hold says nothing of these columns
     assert (other[:, 24:] != payload[:, 24:]).any()
-    assert ars.public_encoder() is None and ars.secrets(data, seed=0) == {} and ars.participant(data, seed=0) is None
+    shares = [party.latents(block.take(data.x)) for party, block in zip(ars.parties_, ars.blocks_, strict=True)]
+    together = forward_in_batches(ars.public_encoder(), as_tensor(data.x)).numpy()
+    assert np.allclose(together, np.concatenate(shares, axis=1), atol=1e-5)
     with pytest.raises(UsageError, match="nothing to publish"):
         ars.publish()
 

@@ -55,7 +55,7 @@ def plans_for(mechanism: Mechanism, scene: Scene) -> Sequence[Plan]:
         plans.append(RotationsPlan(scene, opened, lambda data, seed: mechanism.opened(data, seed=seed), cloud))
     if isinstance(mechanism, HasParticipants):
         own = mechanism.participant(scene.splits.attacker, seed=derive_seed(scene.seed, "participant"))
-        plans.append(SharedPlan(scene, own, mechanism.traits.parties))
+        plans.append(SharedPlan(scene, own, mechanism.turns))
     return plans
 
 

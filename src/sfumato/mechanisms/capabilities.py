@@ -83,6 +83,10 @@ class Rotates(Protocol):
 class HasParticipants(Protocol):
     """Is run by several parties under secret masks, so that an attacker may be one of them."""
 
+    @property
+    def turns(self) -> int:
+        """How many parties release records by turns, each under its own mask; 1 if all release a part of each."""
+
     def participant(self, data: Dataset, *, seed: int) -> Participant | None:
         """Somebody with ``data`` as a further party, who may choose its masks; None in a setting without masks."""
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+from torch import Tensor, nn
 
 from sfumato.core.dataset import FloatArray
 from sfumato.core.errors import UsageError
@@ -23,6 +26,18 @@ class Block:
     def take(self, x: FloatArray) -> FloatArray:
         """This part of records (N, *shape)."""
         return x if self.stop == 0 else np.ascontiguousarray(x[:, self.start : self.stop])
+
+
+class SideBySide(nn.Module):
+    """One encoder a block, and their latents side by side: (B, D) → (B, K·h)."""
+
+    def __init__(self, blocks: Sequence[Block], encoders: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.blocks, self.encoders = tuple(blocks), nn.ModuleList(encoders)
+
+    def forward(self, x: Tensor) -> Tensor:
+        held = zip(self.blocks, self.encoders, strict=True)
+        return torch.cat([encoder(x[:, block.start : block.stop]) for block, encoder in held], dim=1)
 
 
 def blocks_of(schema: Schema, parties: int) -> tuple[Block, ...]:

@@ -26,7 +26,7 @@ from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.ars.autoencoder_stage import autoencoder_stage
-from sfumato.mechanisms.ars.column_blocks import Block, blocks_of
+from sfumato.mechanisms.ars.column_blocks import Block, SideBySide, blocks_of
 from sfumato.mechanisms.ars.hardened import Adversaries, HardeningGame, sieve
 from sfumato.mechanisms.ars.party import Defence, SharingParty
 from sfumato.mechanisms.ars.published_encoder import Published, public_schema
@@ -353,27 +353,51 @@ class ARS(Mechanism):
         return tuple(self.transform(data.x, origin=data.origin, seed=each, name=data.name) for each in seeds)
 
     def secrets(self, data: Dataset, *, seed: int) -> dict[str, FloatArray]:
-        """The mask of each record's party, (N, h); nothing where noise has no mask."""
-        if self.variant == "hardened" or self.split == "columns":
+        """The mask of each record's party, (N, h), by columns those of all parties, (N, K·h); nothing without masks."""
+        if self.variant == "hardened":
             return {}
         secret = drawn_secret(Seeded(seed))
         rows = [
             party.mask(derived(secret, "party", place), self.latent, self.masked)
             for place, party in enumerate(self.parties_)
         ]
-        return {"mask": np.stack(rows)[np.arange(len(data)) % self.parties]}
+        turns = [np.concatenate(rows)] if self.split == "columns" else rows
+        return {"mask": np.stack(turns)[np.arange(len(data)) % self.turns]}
+
+    @property
+    def turns(self) -> int:
+        return 1 if self.split == "columns" else self.parties
 
     def participant(self, data: Dataset, *, seed: int) -> Participant | None:
-        if self.variant == "hardened" or self.split == "columns":
+        """By columns the attacker stands in for every party, with substitutes of its own beside their encoders."""
+        if self.variant == "hardened":
             return None
-        other = self.join(self.publish(), data, lam=self.lam if data.private else "", seed=seed)
-        victims = self.parties_[0].attributes  # r_k is one of a few classes, no secret: the attacker has the right one
-        known = {
-            label: (network, victims[label][1] if label in victims else wanted)
-            for label, (network, wanted) in other.parties_[0].attributes.items()
-        }
-        party = replace(other.parties_[0], attributes=known)
-        return lambda own, masks: party.perturbed(own.x, masks, other.defence_)
+        other = self._stand_in(data, seed)
+        parties = [
+            replace(own, attributes=_towards_the_same(own, victims))
+            for own, victims in zip(other.parties_, self.parties_, strict=False)  # by rows it is one party
+        ]
+
+        def share(own: Dataset, masks: FloatArray) -> FloatArray:
+            held = zip(parties, other.blocks_, np.split(masks, len(parties), axis=1), strict=True)
+            shares = [party.perturbed(block.take(own.x), mask, other.defence_) for party, block, mask in held]
+            return np.concatenate(shares, axis=1)
+
+        return share
+
+    def _stand_in(self, data: Dataset, seed: int) -> Self:
+        """The same encoders, with substitute decoders and attribute networks learnt from ``data``."""
+        lam = self.lam if data.private else ""
+        if self.split == "rows":
+            return self.join(self.publish(), data, lam=lam, seed=seed)
+        other = type(self)(**{**self.get_params(), "lam": lam, "seed": seed})
+        other.schema_ = data.schema
+        other._build(data.schema)
+        for own, theirs in zip(other._encoders, self._encoders, strict=True):
+            own.load_state_dict(theirs.state_dict())
+        other._train(other._protecting_stages(data), None, no_progress)
+        other._settle()
+        return other
 
     def check_writing(self) -> None:
         if self.keyed:
@@ -397,8 +421,9 @@ class ARS(Mechanism):
             "what they reveal is what the attacks of the audit measured. epsilon is a size of noise, no privacy budget."
         )
 
-    def public_encoder(self) -> nn.Module | None:
-        return self._encoders[0] if self.split == "rows" else None
+    def public_encoder(self) -> nn.Module:
+        """By columns the parties keep their encoders, but whoever may query can learn them: attackers have them."""
+        return self._encoders[0] if len(self.blocks_) == 1 else SideBySide(self.blocks_, self._encoders).eval()
 
     def _modules(self) -> dict[str, nn.Module]:
         modules: dict[str, nn.Module] = {}
@@ -412,6 +437,14 @@ class ARS(Mechanism):
 
     def stored_params(self) -> dict[str, Any]:
         return {**super().stored_params(), "lam": ",".join(f"{each:g}" for each in self._given_weights())}
+
+
+def _towards_the_same(own: SharingParty, victims: SharingParty) -> dict[str, tuple[nn.Module, int]]:
+    """Its own attribute networks, with the victims' r_k: one of a few classes is no secret."""
+    return {
+        label: (network, victims.attributes[label][1] if label in victims.attributes else wanted)
+        for label, (network, wanted) in own.attributes.items()
+    }
 
 
 def _is_like(value: object, default: object) -> bool:

@@ -45,12 +45,13 @@ class Tree:
         }
 
     def sfumato(self, *words: str) -> None:
-        secret = str(self.folder / "device.key")
+        secret = self.folder / "device.key"
+        secret.write_bytes(bytes(range(32)))
         environment = {**os.environ, "PYTHONPATH": str(self.folder / "src"), "OMP_NUM_THREADS": "1"}
         done = subprocess.run(
             [sys.executable, "-m", "sfumato", *words, "--quiet"],
             cwd=self.folder,
-            env={**environment, "SFUMATO_DEVICE_SECRET": secret},
+            env={**environment, "SFUMATO_DEVICE_SECRET": str(secret)},
             capture_output=True,
             text=True,
             check=False,

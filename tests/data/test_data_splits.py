@@ -90,7 +90,7 @@ def test_a_split_with_one_class_is_refused() -> None:
 
 
 def test_two_subjects_cannot_make_three_splits() -> None:
-    with pytest.raises(DataError, match="falls to the (owner|attacker|victim); use more"):
+    with pytest.raises(DataError, match=r"falls to the (owner|attacker|victim); use more"):
         split(make(np.arange(10) % 2, np.arange(10) % 2), seed=0)
 
 

@@ -24,7 +24,7 @@ from sfumato.mechanisms.ars.column_blocks import blocks_of
 from sfumato.mechanisms.ars.fgsm import against_decoder, towards_class
 from sfumato.mechanisms.ars.mechanism import ARS, Published
 from sfumato.mechanisms.ars.published_encoder import public_schema
-from sfumato.mechanisms.device_secret import SECRET_VARIABLE, derived, keyed_normal, secret_bits
+from sfumato.mechanisms.device_secret import SECRET_VARIABLE, derived, keyed_normal, make_secret, secret_bits
 from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 QUICK: dict[str, Any] = {"latent": 12, "epochs": 2, "batch": 64}
@@ -251,6 +251,8 @@ def test_secret_is_in_no_file_text_or_copy(maskable: ARS, owner: Dataset, tmp_pa
 def test_keyed_party_releases_a_record_twice_in_the_same_way(
     variant: str, request: pytest.FixtureRequest, owner: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in ("device.key", "other.key"):
+        make_secret(tmp_path / name)
     monkeypatch.setenv(SECRET_VARIABLE, str(tmp_path / "device.key"))
     ars: ARS = request.getfixturevalue(variant)
     first, again = (copy.copy(ars).release(owner).payload for _ in range(2))  # two processes, one device

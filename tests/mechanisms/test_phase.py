@@ -13,13 +13,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from sfumato.core.dataset import Splits
+from sfumato.core.dataset import IntArray, Splits
 from sfumato.core.errors import DataError, UsageError
+from sfumato.core.origin import hash_rows
 from sfumato.core.randomness import Secure, Seeded
 from sfumato.core.run_folder import RunFolder
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.device_secret import secret_file
-from sfumato.mechanisms.phase.decoys import Tags, grouped_rows, neighbour_rows, record_tags
+from sfumato.mechanisms.device_secret import make_secret, secret_file
+from sfumato.mechanisms.phase.decoys import (
+    Tags,
+    check_crowd,
+    dealt_groups,
+    message_rows,
+    neighbour_rows,
+    record_tags,
+)
 from sfumato.mechanisms.phase.device import Message, encode
 from sfumato.mechanisms.phase.keys import draw_keys, hide, turn
 from sfumato.mechanisms.phase.mechanism import Phase
@@ -29,11 +37,17 @@ from sfumato.mechanisms.phase.mechanism import Phase
 def phase(fitted: dict[str, Mechanism]) -> Phase:
     mechanism = fitted["phase"]
     assert isinstance(mechanism, Phase)
-    return mechanism
+    return copy.copy(mechanism)  # a device that has sent nothing yet
 
 
 def random_tags(count: int, randomness: Seeded) -> Tags:
     return np.asarray(randomness.uniform((count,)) * 2.0**53, dtype=np.uint64)
+
+
+def grouped(tags: Tags, d: int) -> IntArray:
+    """The rows of messages of records that all differ."""
+    likeness = hash_rows(np.arange(len(tags)))
+    return message_rows(tags, dealt_groups(tags, likeness, d), d)
 
 
 @pytest.mark.parametrize("d", [2, 3, 4])
@@ -55,29 +69,29 @@ def test_keys_favour_no_direction(d: int) -> None:
 
 @settings(deadline=None)
 @given(st.integers(2, 5), st.integers(0, 40), st.integers(0, 1000))
-def test_every_message_holds_its_record_and_decoys_are_mutual_but_in_the_last_group(
+def test_every_message_holds_its_record_and_decoys_are_mutual_but_in_larger_groups(
     d: int, more: int, seed: int
 ) -> None:
     count = d + more
-    rows = grouped_rows(random_tags(count, Seeded(seed)), d)
+    rows = grouped(random_tags(count, Seeded(seed)), d)
     assert (rows[:, 0] == np.arange(count)).all()
     assert all(len(set(row)) == d for row in rows.tolist())
     sets = [frozenset(row) for row in rows.tolist()]
     whole = [members for members in sets if sets.count(members) == d]
-    assert len(whole) >= count - (2 * d - 1)
+    assert len(whole) >= count - (count % d) * (2 * d - 1)
     served = np.bincount(rows.ravel(), minlength=count)
     assert (served == d).all()  # each record stands in exactly d messages
 
 
 @pytest.mark.parametrize(("count", "d"), [(3, 2), (5, 3), (4, 3), (7, 4)])
 def test_place_of_the_record_among_overlapping_messages_is_uniform(count: int, d: int) -> None:
-    """In the last, larger group the messages overlap on a circle; which of its d neighbours is the record must stay
-    uniform given the circle that everybody can see."""
+    """In a larger group the messages overlap on a circle; which of its d neighbours is the record must stay uniform
+    given the circle that everybody can see."""
     places = np.zeros(d)
     for seed in range(3000):
         tags = random_tags(count, Seeded(seed))
         circle = np.argsort(tags, kind="stable").tolist()
-        rows = grouped_rows(tags, d)
+        rows = grouped(tags, d)
         for start in range(count):
             window = {circle[(start + step) % count] for step in range(d)}
             record = next(n for n in range(count) if set(rows[n].tolist()) == window)
@@ -99,37 +113,38 @@ def test_message_is_the_key_times_the_rows_and_their_order_leaves_no_trace_in_th
 
 
 def test_decoys_are_a_secret_function_of_the_records(parity: Splits) -> None:
-    x = parity.victim.x[:50]
-    mine, again, theirs = (grouped_rows(record_tags(x, key * 32), 2) for key in (b"a", b"a", b"b"))
+    hashes = hash_rows(parity.victim.x[:50])
+    mine, again, theirs = (grouped(record_tags(hashes, key * 32), 2) for key in (b"a", b"a", b"b"))
     assert (mine == again).all()
     assert (mine != theirs).any()
-    turned_round = grouped_rows(record_tags(x[::-1], b"a" * 32), 2)  # another order, the same company
+    turned_round = grouped(record_tags(hashes[::-1], b"a" * 32), 2)  # another order, the same company
     assert {frozenset(row) for row in mine.tolist()} == {
         frozenset(49 - row for row in r) for r in turned_round.tolist()
     }
 
 
-def test_equal_records_share_their_company_and_are_never_each_others_decoys() -> None:
-    kinds = np.random.default_rng(0).random((7, 5)).astype(np.float32)
-    x = kinds[np.arange(60) % 7]
-    for arrange in (grouped_rows, neighbour_rows):
-        rows = arrange(record_tags(x, b"s" * 32), 3)
-        assert (rows[:, 0] == np.arange(60)).all()
-        assert all(len(np.unique(x[row], axis=0)) == 3 for row in rows)
-    company = [{bytes(x[r]) for r in row} for row in grouped_rows(record_tags(x, b"s" * 32), 3)]
-    assert all(company[n] == company[n % 7] for n in range(60))
+@settings(deadline=None)
+@given(st.integers(2, 4), st.lists(st.integers(0, 6), min_size=4, max_size=60), st.integers(0, 99))
+def test_copies_stand_in_different_groups_up_to_one_in_d(d: int, kinds: list[int], seed: int) -> None:
+    tags, likeness = random_tags(len(kinds), Seeded(seed)), hash_rows(np.array(kinds))
+    if max(kinds.count(kind) for kind in kinds) > len(kinds) // d:
+        with pytest.raises(UsageError, match=r"cannot hide|copies of one another"):
+            check_crowd(likeness, d)
+        return
+    check_crowd(likeness, d)
+    groups = dealt_groups(tags, likeness, d)
+    sizes = np.bincount(groups)
+    assert sizes.min() >= d and sizes.max() < 2 * d
+    assert len({(group, kind) for group, kind in zip(groups.tolist(), kinds, strict=True)}) == len(kinds)
+
+
+def test_published_decoy_is_never_the_record_or_its_copy() -> None:
+    kinds = np.arange(60) % 7
+    rows = neighbour_rows(random_tags(60, Seeded(0)), hash_rows(kinds), 4)
+    assert (rows[:, 0] == np.arange(60)).all()
+    assert all(len(set(kinds[row].tolist())) == 4 for row in rows)
     with pytest.raises(UsageError, match="1 different record"):
-        grouped_rows(record_tags(x[[0, 7, 14]], b"s" * 32), 2)
-
-
-def test_minus_zero_is_zero() -> None:
-    zeros = np.zeros((1, 4), np.float32)
-    assert record_tags(zeros, b"s" * 32) == record_tags(-zeros, b"s" * 32)
-
-
-def test_published_decoy_is_never_the_record_itself() -> None:
-    rows = neighbour_rows(random_tags(31, Seeded(0)), 4)
-    assert all(len(set(row)) == 4 for row in rows.tolist())
+        neighbour_rows(random_tags(3, Seeded(0)), hash_rows(np.zeros(3, np.int64)), 2)
 
 
 def test_right_key_gives_the_answer_of_the_network_without_rotation(phase: Phase, parity: Splits) -> None:
@@ -168,6 +183,7 @@ def test_two_messages_of_one_record_have_other_keys_and_the_same_rows(phase: Pha
 
 
 def test_single_record_goes_through_a_pool(phase: Phase, parity: Splits, tmp_path: Path) -> None:
+    make_secret(tmp_path / "device.key")
     device = phase.device(secret=tmp_path / "device.key", pool=parity.owner.x[:20])
     message, key = device.encrypt(parity.victim.x[0])
     assert message.features.shape[:2] == (1, 2)
@@ -175,6 +191,8 @@ def test_single_record_goes_through_a_pool(phase: Phase, parity: Splits, tmp_pat
 
 
 def test_pool_gives_a_record_its_decoys_again_and_no_decoy_twice(phase: Phase, parity: Splits, tmp_path: Path) -> None:
+    make_secret(tmp_path / "device.key")
+
     def sent(x: np.ndarray) -> np.ndarray:
         device = phase.device(secret=tmp_path / "device.key", pool=parity.owner.x[:6])  # a restart each time
         message, key = device.encrypt(x)
@@ -201,6 +219,7 @@ def test_no_key_is_in_release_run_folder_or_log(
     run = RunFolder.create(tmp_path / "run", {"run": {"mechanism": "phase"}})
     fresh = Phase(epochs=1).fit(parity.owner.take(slice(None, None, 4)), run=run)
     secret = tmp_path / "elsewhere.key"
+    make_secret(secret)
     monkeypatch.setenv("SFUMATO_DEVICE_SECRET", str(secret))
     release = fresh.release(parity.victim.take(slice(0, 20)))
     message, key = fresh.device().encrypt(parity.victim.x[:20])
@@ -263,6 +282,7 @@ def test_pool_is_shared_by_the_devices_of_one_secret_and_knows_its_records(
     phase: Phase, parity: Splits, tmp_path: Path
 ) -> None:
     secret, pool = tmp_path / "device.key", parity.owner.x[:4]
+    make_secret(secret)
     one, two = (phase.device(secret=str(secret), pool=pool) for _ in range(2))
     plain = []
     for device, record in ((one, 0), (two, 1), (one, 2), (one, 0)):
@@ -270,9 +290,8 @@ def test_pool_is_shared_by_the_devices_of_one_secret_and_knows_its_records(
         plain.append(turn(message.features, key.rotations, back=True)[0, 1])
     assert np.allclose(plain[0], plain[3], atol=1e-4)
     assert not any(np.allclose(plain[a], plain[b], atol=1e-4) for a, b in ((0, 1), (0, 2), (1, 2)))
-    used = tmp_path / "device.key.used.json"
-    assert used.stat().st_mode & 0o077 == 0
-    with pytest.raises(DataError, match="speaks of another pool"):
+    assert (tmp_path / "device.key.companies").stat().st_mode & 0o077 == 0
+    with pytest.raises(UsageError, match="in the company of records that are not here"):
         phase.device(secret=secret, pool=parity.owner.x[4:8]).encrypt(parity.victim.x[0])
 
 
@@ -283,11 +302,10 @@ def test_pool_never_gives_a_record_itself_as_a_decoy(phase: Phase, parity: Split
     assert not np.allclose(plain[0], plain[1], atol=1e-3)
 
 
-def test_copy_of_a_mechanism_in_another_process_has_no_secret(phase: Phase) -> None:
-    secret = phase._own_secret()
-    assert len(secret) == 32
-    assert secret not in pickle.dumps(phase.__getstate__()["_secret"])
-    assert phase.__getstate__()["_secret"] == b""
+def test_copy_of_a_mechanism_in_another_process_has_no_secret(phase: Phase, parity: Splits) -> None:
+    phase.transform(parity.victim.x[:4])
+    assert phase._companies is not None
+    assert phase.__getstate__()["_companies"] is None
 
 
 def test_features_are_computed_in_an_order_that_is_not_the_records(phase: Phase, parity: Splits) -> None:

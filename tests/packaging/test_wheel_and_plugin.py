@@ -57,6 +57,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 def walked(environment: Environment) -> Environment:
     """The plugin's mechanism through fit, audit, report and release."""
     data = ["--data", "digits", "--utility", "odd", "--private", "ge5", "--limit", "600"]
+    environment.sfumato("device", "init")
     environment.sfumato("fit", "shuffle", *data, "--out", "run", "--quiet")
     environment.sfumato("audit", "run", "--effort", "smoke", "--quiet")
     environment.sfumato("report", "run", "--out", "report.html")

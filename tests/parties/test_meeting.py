@@ -19,6 +19,7 @@ from hall import RUN, SMALL, Hall, meet, outcome
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.run_folder import read_json, write_json
 from sfumato.mechanisms.ars.published_encoder import Published
+from sfumato.mechanisms.device_secret import make_secret
 from sfumato.parties.byte_counter import wire_bytes
 from sfumato.parties.message_checks import check_encoder
 from sfumato.parties.partition import split_parties
@@ -348,6 +349,10 @@ def test_without_a_seed_the_mask_comes_from_a_secret_that_stays(trio: list[Path]
     folders = copy(trio, tmp_path / "own")
     for folder in folders:
         (folder / "party.toml").write_text(f'name = "{folder.name}"\nlike = "digits"\n')
+    with pytest.raises(DataError, match="sfumato device init"):
+        open_party({"data": str(folders[0])}, RUN).secret()
+    for folder in folders:
+        make_secret(folder / "secret")
     hall = meet(folders, tmp_path)
     secrets = [(folder / "secret").read_bytes() for folder in folders]
     assert len(set(secrets)) == 3 and all(len(secret) == 32 for secret in secrets)

@@ -13,6 +13,7 @@ import typer
 
 from sfumato import __version__
 from sfumato.cli import data as data_commands
+from sfumato.cli import device_commands
 from sfumato.cli import share as share_commands
 from sfumato.cli.options import (
     Config,
@@ -48,6 +49,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data_commands.app, name="data")
+app.add_typer(device_commands.app, name="device")
 app.add_typer(share_commands.app, name="share")
 
 Run = Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")]

@@ -42,6 +42,8 @@ class Origin:
     contents  (N, 16), a hash of each record's raw values: copies of a record share it
     nonces    (N, 16), a hash of content, subject (if subjects are named) and how many records with both came before:
               no two records of a file share it, and a record keeps it in every file that holds it
+    raw       whether contents were taken before a schema scaled the records, so that a refit leaves them as they are
+    named     whether nonces tell subjects apart
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Origin:
         earlier: Counter[bytes] | None = None,
     ) -> None:
         self._x, self._contents, self._subjects, self._earlier = x, contents, subjects, earlier
+        self.raw, self.named = contents is not None, subjects is not None
 
     @cached_property
     def contents(self) -> Hashes:

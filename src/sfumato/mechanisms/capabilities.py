@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy.typing as npt
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from sfumato.core.guarantee import Guarantee
+    from sfumato.core.origin import Origin
     from sfumato.core.schema import Schema
     from sfumato.mechanisms.synth.methods.method import Method
     from sfumato.privacy.ledger import Ledger
@@ -75,6 +78,12 @@ class Rotates(Protocol):
     def opened(self, data: Dataset, *, seed: int) -> Opened:
         """The release of ``data`` for this seed, with its keys and with who stands in each message."""
 
+    def visits(self, batches: Sequence[Dataset], *, pool: Dataset | None = None, seed: int) -> tuple[Opened, ...]:
+        """What one device makes of these batches, one after the other; the first is ``opened`` for this seed.
+
+        With ``pool`` decoys come from there, and positions from N on are the pool's.
+        """
+
     def read(self, sent: Opened, keys: FloatArray | None = None) -> FloatArray:
         """Class scores of what the cloud makes of ``sent``, read with its own keys or with these others."""
 
@@ -124,6 +133,17 @@ class LearnsByCounter(Protocol):
 
     def guarantee(self) -> Guarantee:
         """What is claimed."""
+
+
+@runtime_checkable
+class ReleasesWhole(Protocol):
+    """Hides records among one another, so that all of them must be known before the first one leaves."""
+
+    def whole(self, x: FloatArray, origin: Origin, folder: Path) -> AbstractContextManager[Iterator[FloatArray]]:
+        """The payloads of checked records in their order, some at a time; ``folder`` has room for nameless files.
+
+        What the device must remember of them is kept when the block ends well.
+        """
 
 
 @runtime_checkable

@@ -17,41 +17,69 @@ from sfumato.core.randomness import Randomness, Secure, gaussian
 SECRET_VARIABLE = "SFUMATO_DEVICE_SECRET"
 """Names the file with the device's secret; without it a secret lives as long as the mechanism object."""
 SECRET_BYTES = 32
+_FINGERPRINT_BYTES = 8
 
 
 def secret_file(path: Path) -> bytes:
-    """The device's secret in ``path``, made on first use and readable by its owner only."""
+    """The device's secret in ``path``; nothing but ``make_secret`` ever makes one."""
     try:
-        if not path.exists():
-            _make_secret(path)
         secret = path.read_bytes()
+    except FileNotFoundError:
+        raise DataError(
+            f"there is no device's secret in {path}: correct the path, or make one with "
+            f"'sfumato device init --secret {path}' if this device has never released anything."
+        ) from None
     except OSError as error:
-        raise DataError(f"cannot keep the device's secret in {path} ({error.strerror}): choose another file.") from None
+        raise DataError(f"cannot read the device's secret in {path} ({error.strerror}): give another file.") from None
     if len(secret) != SECRET_BYTES:
         raise DataError(
-            f"{path} holds {len(secret)} bytes, and a device's secret has {SECRET_BYTES}: name another file; one that "
-            "does not exist yet is made."
+            f"{path} holds {len(secret)} bytes, and a device's secret has {SECRET_BYTES}: give the file that "
+            "'sfumato device init' made."
         )
     return secret
 
 
-def _make_secret(path: Path) -> None:
-    """Whole or not at all; of two processes that try, one wins."""
-    handle, part = tempfile.mkstemp(dir=path.parent)  # mode 0600
+def make_secret(path: Path) -> bytes:
+    """A new secret in ``path``, whole or not at all, readable by its owner only; a file that is there stays."""
     try:
-        os.write(handle, os.urandom(SECRET_BYTES))
-        os.close(handle)
-        os.link(part, path)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, part = tempfile.mkstemp(dir=path.parent)  # mode 0600
+        try:
+            os.write(handle, os.urandom(SECRET_BYTES))
+            os.fsync(handle)
+            os.close(handle)
+            os.link(part, path)  # of two processes that try, one wins
+        finally:
+            Path(part).unlink()
     except FileExistsError:
-        pass
-    finally:
-        Path(part).unlink()
+        raise DataError(
+            f"{path} exists, and a secret is never replaced: keep using it, or name another file."
+        ) from None
+    except OSError as error:
+        raise DataError(f"cannot keep a secret in {path} ({error.strerror}): choose another file.") from None
+    return secret_file(path)
+
+
+def fingerprint(secret: bytes) -> str:
+    """What tells secrets apart and says nothing about them, to be stored with what was made under one."""
+    return derived(secret, "fingerprint")[:_FINGERPRINT_BYTES].hex()
+
+
+def secret_path() -> Path | None:
+    """The file that ``SFUMATO_DEVICE_SECRET`` names, an absolute path, or None if it is not set."""
+    named = os.environ.get(SECRET_VARIABLE)
+    if named and not Path(named).is_absolute():
+        raise UsageError(
+            f"{SECRET_VARIABLE} is '{named}', which is another file in every folder: give the absolute path of this "
+            "device's secret."
+        )
+    return Path(named) if named else None
 
 
 def device_secret() -> bytes:
-    """The secret of this machine's device: from the file that ``SFUMATO_DEVICE_SECRET`` names, or a new one."""
-    file = os.environ.get(SECRET_VARIABLE)
-    return secret_file(Path(file)) if file else os.urandom(SECRET_BYTES)
+    """The secret of this machine's device: from the file that ``SFUMATO_DEVICE_SECRET`` names, or a passing one."""
+    file = secret_path()
+    return os.urandom(SECRET_BYTES) if file is None else secret_file(file)
 
 
 def drawn_secret(randomness: Randomness) -> bytes:
@@ -60,18 +88,22 @@ def drawn_secret(randomness: Randomness) -> bytes:
 
 
 def check_secret_file(consequence: str) -> None:
-    """Raise ``UsageError`` unless the secret outlives this process; ``consequence`` says what would happen."""
-    if not os.environ.get(SECRET_VARIABLE):
+    """Raise unless the secret outlives this process; ``consequence`` says what would happen."""
+    file = secret_path()
+    if file is None:
         raise UsageError(
-            f"set {SECRET_VARIABLE} to the file of this device's secret (it is made on first use): without it "
+            f"set {SECRET_VARIABLE} to the file of this device's secret ('sfumato device init' makes one): without it "
             f"{consequence}"
         )
+    secret_file(file)
 
 
 def check_secret(secret: bytes) -> None:
     """Raise ``UsageError`` unless this has the length of a secret: a shorter one can be guessed."""
     if len(secret) != SECRET_BYTES:
-        raise UsageError(f"a secret has {SECRET_BYTES} bytes, this one has {len(secret)}: see secret_file.")
+        raise UsageError(
+            f"a secret has {SECRET_BYTES} bytes, this one has {len(secret)}: make one with 'sfumato device init'."
+        )
 
 
 def derived(secret: bytes, *purpose: object) -> bytes:

@@ -23,6 +23,7 @@ from sfumato.data.loading import schema_of
 from sfumato.data.placement import fractions, placed, rows_of, subjects_of, within_limit
 from sfumato.data.readers.locate import LocatedSource, open_data
 from sfumato.data.readers.source import Source
+from sfumato.mechanisms.device_secret import make_secret
 from sfumato.workflow.releasing import writable
 
 ROWS = 4096
@@ -49,7 +50,7 @@ def split_parties(
     seed: int = 0,
     repeatable: bool = False,
 ) -> list[Path]:
-    """Split a data set into ``out/party-0`` …, each with train.parquet, test.parquet, schema.json and party.toml.
+    """Split a data set into ``out/party-0`` …, with train.parquet, test.parquet, schema.json, party.toml and secret.
 
     The parties get about the same number of records, and no subject is in two parties or in two parts. Where a record
     goes depends on its subject (without named subjects: on its row) and the seed, never on other records.
@@ -87,6 +88,8 @@ def split_parties(
         for number in range(parties):
             choices = _choices(number, opened, derive_seed(seed, "party", number) if repeatable else None)
             (part / f"party-{number}" / "party.toml").write_text(choices)
+            if not repeatable:
+                make_secret(part / f"party-{number}" / "secret")
     return [out / f"party-{number}" for number in range(parties)]
 
 

@@ -3,7 +3,7 @@
 train.parquet, test.parquet   records to share, and held-out records to test on
 party.toml                    name, labels and limits (see ``PartyFolder``)
 schema.json                   how records are encoded, if the parties agreed on it beforehand
-secret                        32 bytes that determine the party's mask; created on first use, never sent
+secret                        32 bytes that determine the party's mask and noise (``sfumato device init``), never sent
 shared/RUN/                   the outcome of a run
 """
 
@@ -77,7 +77,7 @@ class PartyFolder:
         return fresh_seed() if self.seed is None else derive_seed(self.seed, *purpose)
 
     def secret(self) -> bytes:
-        """Return the party's secret, creating it on first use."""
+        """Return the party's secret, which ``sfumato device init`` or ``sfumato share split`` made."""
         return secret_file(self.folder / "secret")
 
     @cached_property

@@ -21,7 +21,7 @@ from sfumato.data import load_splits
 from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.capabilities import Answers, Classifies, HasDecoder, Samples
-from sfumato.mechanisms.device_secret import SECRET_VARIABLE
+from sfumato.mechanisms.device_secret import SECRET_VARIABLE, make_secret
 from sfumato.workflow import release_run, sample_run
 
 Make = Callable[..., Mechanism]
@@ -112,6 +112,7 @@ class MechanismConformance:
             assert pq.read_schema(out / "release.parquet").names == ["image", *card["labels"]]
             return
         labels = _labels_leave(fitted)
+        make_secret(tmp_path / "device.key")
         with mock.patch.dict(os.environ, {SECRET_VARIABLE: str(tmp_path / "device.key")}):
             card = release_run(run.path, str(tmp_path / "new.npz"), out, labels=labels)
         assert card["labels"] == (["odd"] if labels else [])

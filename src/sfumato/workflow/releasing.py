@@ -13,13 +13,17 @@ import numpy as np
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.guarantee import ONE_ROW, SEVERAL_ROWS, Guarantee
+from sfumato.core.release import Release
 from sfumato.core.run_folder import RunFolder, atomic, write_json
 from sfumato.core.schema import Schema
 from sfumato.data import decode_table, stream
 from sfumato.data.encoding.images import png
 from sfumato.mechanisms import load_mechanism
-from sfumato.mechanisms.capabilities import NeedsSecret
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.capabilities import NeedsSecret, ReleasesWhole
+from sfumato.workflow.record_spool import spooled
 from sfumato.workflow.repeated_records import RepeatedRecords, Warn
+from sfumato.workflow.secret_marks import keep_mark, secret_mark
 
 BATCH_ROWS = 4096
 PAYLOAD = "payload"
@@ -62,44 +66,63 @@ def release_run(
         )
     if labels and PAYLOAD in mechanism.schema_.utility:
         raise DataError(f"the utility label '{PAYLOAD}' has the name of the payload's column: rename it and fit again.")
-    digest, rows, repeated = hashlib.sha256(), 0, RepeatedRecords()
-    people: set[int] = set()
-    broken: dict[str, str] = {}
+    mark = secret_mark(path) if isinstance(mechanism, NeedsSecret) else None
+    digest, rows, seen = hashlib.sha256(), 0, _WholeFile(promised)
     shape: tuple[int, ...] = ()
     with writable(out) as part:
         writer = None
         batches = stream(source, mechanism.schema_, batch_rows=BATCH_ROWS, utility=labels, private=traits.reads_private)
-        for batch in _never_fewer(batches, traits.smallest_batch):
-            release = mechanism.release(batch, labels=labels)
-            broken |= _further_rows(promised, batch, people) | release.guarantee.broken()
-            repeated.add(batch)
-            table = as_table(release.payload, release.utility, batch.schema, records=traits.gives_records)
+        with _releases(mechanism, seen.watched(batches), labels, part) as releases:
+            for release in releases:
+                seen.broken |= release.guarantee.broken()
+                table = as_table(release.payload, release.utility, mechanism.schema_, records=traits.gives_records)
+                if writer is None:
+                    writer = pq.ParquetWriter(
+                        part / "release.parquet", table.schema, compression="lz4", use_dictionary=False
+                    )
+                writer.write_table(table)
+                digest.update(np.ascontiguousarray(release.payload).data)
+                rows, shape = rows + len(release), release.payload.shape[1:]
+                say(rows)
             if writer is None:
-                writer = pq.ParquetWriter(
-                    part / "release.parquet", table.schema, compression="lz4", use_dictionary=False
-                )
-            writer.write_table(table)
-            digest.update(np.ascontiguousarray(release.payload).data)
-            rows, shape = rows + len(batch), release.payload.shape[1:]
-            say(rows)
-        if writer is None:
-            raise DataError(f"{source} holds no records.")
-        writer.close()
-        if (sentence := repeated.sentence()) is not None:
-            warn(sentence)
-        leaving = list(mechanism.schema_.utility) if labels else []
-        kept = promised.of_release(leaving, broken)
-        card = {
-            "warnings": [*kept.warnings, *([_UNSEEN] if kept.in_clear else [])],
-            "mechanism": mechanism.name,
-            "rows": rows,
-            "payload_shape": list(shape),
-            "digest": digest.hexdigest(),
-            "labels": leaving,
-            "guarantee": kept.to_json(),
-        }
-        write_json(part / "release.json", card)
+                raise DataError(f"{source} holds no records.")
+            writer.close()
+            if (sentence := seen.repeated.sentence()) is not None:
+                warn(sentence)
+            leaving = list(mechanism.schema_.utility) if labels else []
+            kept = promised.of_release(leaving, seen.broken)
+            card = {
+                "warnings": [*kept.warnings, *([_UNSEEN] if kept.in_clear else [])],
+                "mechanism": mechanism.name,
+                "rows": rows,
+                "payload_shape": list(shape),
+                "digest": digest.hexdigest(),
+                "labels": leaving,
+                "secret": mark,
+                "guarantee": kept.to_json(),
+            }
+            write_json(part / "release.json", card)
+        keep_mark(path, mark)
     return {"release": str(out), **card}
+
+
+@contextmanager
+def _releases(
+    mechanism: Mechanism, batches: Iterator[Dataset], labels: bool, folder: Path
+) -> Iterator[Iterator[Release]]:
+    """What leaves, some records at a time; what the device must remember of it is kept when the block ends well."""
+    if not isinstance(mechanism, ReleasesWhole):
+        fewest = mechanism.traits.smallest_batch
+        yield (mechanism.release(batch, labels=labels) for batch in _never_fewer(batches, fewest))
+        return
+    if labels:
+        raise UsageError(f"{mechanism.name} hides the label as well; beside a message it would tell whose it is.")
+    with spooled(batches, mechanism.schema_, folder) as (x, origin):
+        if len(x) == 0:
+            yield iter(())
+            return
+        with mechanism.whole(x, origin, folder) as payloads:
+            yield (Release(mechanism.name, payload, mechanism.guarantee()) for payload in payloads)
 
 
 @contextmanager
@@ -116,14 +139,22 @@ def writable(out: Path) -> Iterator[Path]:
         raise DataError(f"cannot write {out} ({error.strerror or error}): choose another --out.") from None
 
 
-def _further_rows(promised: Guarantee, batch: Dataset, people: set[int]) -> dict[str, str]:
-    """Whether somebody in ``people`` has a row in this batch too, where that breaks the promise; they all join."""
-    if not batch.named or all(one.name != ONE_ROW.name for one in promised.conditions):
-        return {}
-    found = {hash(person) for person in batch.ids.tolist()}
-    again = not people.isdisjoint(found)
-    people |= found
-    return {ONE_ROW.name: SEVERAL_ROWS} if again else {}
+class _WholeFile:
+    """What the records of a release, all together, say against its promise."""
+
+    def __init__(self, promised: Guarantee) -> None:
+        self.repeated, self.broken = RepeatedRecords(), dict[str, str]()
+        self._one_row = any(one.name == ONE_ROW.name for one in promised.conditions)
+        self._people: set[int] = set()
+
+    def watched(self, batches: Iterable[Dataset]) -> Iterator[Dataset]:
+        for batch in batches:
+            self.repeated.add(batch)
+            if self._one_row and batch.named:
+                found = {hash(person) for person in batch.ids.tolist()}
+                self.broken |= {} if self._people.isdisjoint(found) else {ONE_ROW.name: SEVERAL_ROWS}
+                self._people |= found
+            yield batch
 
 
 def _never_fewer(batches: Iterable[Dataset], fewest: int) -> Iterator[Dataset]:

@@ -1,10 +1,10 @@
 """Who stands beside whom in a message: decoys that nobody can tell from the record.
 
-The records of one batch are each other's decoys. A record's tag, a hash under the device's secret, puts them in an
-order that only the device knows; d neighbours in that order make a group, and every message of the group holds the
-same d rows. So no decoy ever stands beside two records that do not stand beside it: decoys that served many records
-would be the common line of the messages' row spans, and be found by linear algebra alone. Equal records share their
-company: a record that was its own decoy would be read off its message.
+The records of one release are each other's decoys. A record's tag, a hash under the device's secret, decides its group
+of d; every message of the group holds the same d rows, and each of the d records has one. So no decoy ever stands
+beside two records that do not stand beside it: decoys that served many records would be the common line of the
+messages' row spans, and be found by linear algebra alone. Copies of a record stand in different groups: in one they
+would be read off the message, and if they shared their decoys, counting messages would tell them from these.
 """
 
 from __future__ import annotations
@@ -14,65 +14,79 @@ import hashlib
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.dataset import FloatArray, IntArray
+from sfumato.core.dataset import IntArray
 from sfumato.core.errors import UsageError
-from sfumato.core.randomness import Randomness
+from sfumato.core.origin import Hashes
 
 Tags = npt.NDArray[np.uint64]
 
 
-def record_tags(x: FloatArray, secret: bytes) -> Tags:
-    """A keyed hash of every record (BLAKE2b): equal records have equal tags, on the same device only."""
-    records = np.ascontiguousarray(x + np.float32(0.0))  # −0 becomes 0
-    tags = [hashlib.blake2b(record.tobytes(), key=secret, digest_size=8).digest() for record in records]
+def record_tags(hashes: Hashes, secret: bytes) -> Tags:
+    """A keyed hash of every record's hash (BLAKE2b): the same for the same record, on the same device only."""
+    tags = [hashlib.blake2b(row.tobytes(), key=secret, digest_size=8).digest() for row in hashes]
     return np.frombuffer(b"".join(tags), dtype=np.uint64)
 
 
-def random_tags(x: FloatArray, randomness: Randomness) -> Tags:
-    """Fresh tags, equal for equal records: other decoys on every release."""
-    return record_tags(x, randomness.uniform((4,)).tobytes())
+def dealt_groups(tags: Tags, likeness: Hashes, d: int) -> IntArray:
+    """(N,): the number of each record's group; groups have d … 2d − 1 records, and copies share none if they can.
 
-
-def grouped_rows(tags: Tags, d: int) -> IntArray:
-    """(N, d) positions: each record, then its decoys, all from its group of d neighbours in the order of the tags.
-
-    What is left over makes the last group larger, of m = d … 2d − 1 records on a circle: a message holds d
-    neighbours on it, and the record is the k-th of them in every message, k uniform and secret. So a row is the
-    record with probability 1/d there as well, whatever the overlap of the messages shows. A copy of a record has the
-    decoys of the first one.
+    Copies come one after the other, in an order that only the device knows, and the ⌊N/d⌋ groups take turns.
     """
-    distinct, first, copies = np.unique(tags, return_index=True, return_inverse=True)  # in the order of the tags
-    check_distinct(len(distinct), d)
-    rows = np.empty((len(distinct), d), dtype=np.int64)  # positions among the distinct ones
-    whole = (len(distinct) // d - 1) * d
-    groups = np.arange(whole).reshape(-1, d)
-    for place in range(d):
-        rows[groups[:, place]] = np.roll(groups, -place, axis=1)
-    circle = np.arange(whole, len(distinct))
-    offset = int(distinct[circle].sum(dtype=np.uint64) % np.uint64(d))
-    for place, record in enumerate(circle):
-        beside = circle[(place - offset + np.arange(d)) % len(circle)]
-        rows[record] = np.concatenate([[record], beside[beside != record]])
-    return _with_copies(first[rows][copies])
+    copies = _copies(likeness)
+    first = np.full(len(tags), np.iinfo(np.uint64).max, dtype=np.uint64)
+    np.minimum.at(first, copies, tags)  # the place of a record's copies among the others
+    groups = np.empty(len(tags), dtype=np.int64)
+    groups[np.lexsort((tags, first[copies]))] = np.arange(len(tags)) % max(1, len(tags) // d)
+    return groups
 
 
-def neighbour_rows(tags: Tags, d: int) -> IntArray:
-    """(N, d) positions as published (§3.2): each record, then d − 1 randomly chosen others, without any grouping."""
-    distinct, first, copies = np.unique(tags, return_index=True, return_inverse=True)
-    check_distinct(len(distinct), d)
-    rows = np.stack([np.roll(first, -step) for step in range(d)], axis=1)
-    return _with_copies(rows[copies])
-
-
-def _with_copies(rows: IntArray) -> IntArray:
-    """Rows that begin with the record itself, not with the first of its copies."""
-    return np.column_stack([np.arange(len(rows)), rows[:, 1:]]).astype(np.int64)
-
-
-def check_distinct(count: int, d: int) -> None:
-    """Raise ``UsageError`` if so few different records cannot hide one another."""
+def check_crowd(likeness: Hashes, d: int, what: str = "record(s)") -> None:
+    """Raise ``UsageError`` if records cannot hide one another: too few, or too many copies of one."""
+    count = len(likeness)
     if count < d:
         raise UsageError(
-            f"{count} different record(s) cannot hide among themselves at d = {d}: send at least {d} together, or use "
-            "a device with a pool of decoys."
+            f"{count} {what} cannot hide among themselves at d = {d}: send at least {d} together, or use a device "
+            "with a pool of decoys."
         )
+    most = int(np.bincount(_copies(likeness)).max())
+    if most > count // d:
+        raise UsageError(
+            f"{most} of {count} {what} are copies of one another, and at d = {d} at most {count // d} may be: more "
+            "could not stand in different groups. Add other records, remove copies, or use a smaller d."
+        )
+
+
+def message_rows(tags: Tags, groups: IntArray, d: int) -> IntArray:
+    """(N, d) positions: each record, then its decoys, for whole groups.
+
+    A group of m > d records stands on a circle, in the order of the tags: a message holds d neighbours on it, and the
+    record is the k-th of them in every message, k uniform and secret. So a row is the record with probability 1/d
+    there as well, whatever the overlap of the messages shows.
+    """
+    order = np.lexsort((tags, groups))
+    _, start, size = np.unique(groups[order], return_index=True, return_counts=True)
+    offset = (np.add.reduceat(tags[order], start) % np.uint64(d)).astype(np.int64)
+    start, offset, size = (np.repeat(each, size) for each in (start, offset, size))
+    place = np.arange(len(tags)) - start
+    rows = np.empty((len(tags), d), dtype=np.int64)
+    for step in range(d):  # step 0 is the record itself
+        beside = (place - offset + (offset + step) % d) % size
+        rows[order, step] = order[start + beside]
+    return rows
+
+
+def neighbour_rows(tags: Tags, likeness: Hashes, d: int) -> IntArray:
+    """(N, d) positions as published (§3.2): each record, then d − 1 randomly chosen others, without any grouping."""
+    _, first, copies = np.unique(_copies(likeness), return_index=True, return_inverse=True)
+    if len(first) < d:
+        check_crowd(likeness[first], d, "different record(s)")
+    shuffled = np.argsort(tags[first])
+    place = np.argsort(shuffled)
+    beside = [first[shuffled[(place + step) % len(first)]][copies] for step in range(1, d)]
+    return np.stack([np.arange(len(tags)), *beside], axis=1).astype(np.int64)
+
+
+def _copies(likeness: Hashes) -> IntArray:
+    """(N,): a number for each record, the same for its copies."""
+    rows = np.ascontiguousarray(likeness).view(f"V{likeness.shape[1]}").reshape(-1)
+    return np.unique(rows.view(f"S{likeness.shape[1]}"), return_inverse=True)[1].astype(np.int64)

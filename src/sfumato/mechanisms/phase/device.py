@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -11,17 +10,15 @@ import numpy as np
 import numpy.typing as npt
 from torch import nn
 
-from sfumato.core.dataset import FloatArray, IntArray
+from sfumato.core.dataset import Dataset, FloatArray
 from sfumato.core.errors import DataError, UsageError
+from sfumato.core.origin import Origin
 from sfumato.core.randomness import Randomness, Secure
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.base import check_records
-from sfumato.mechanisms.phase.decoy_pool import Pool
+from sfumato.mechanisms.phase.arrangement import Arrangement
 from sfumato.mechanisms.phase.keys import hide, turn
 from sfumato.nets.training_loop import as_tensor, forward_in_batches
-
-Arrange = Callable[[FloatArray], IntArray]
-"""Records (N, …) → (N, d) positions: who stands in each message."""
 
 
 @dataclass(frozen=True)
@@ -50,22 +47,30 @@ class Key:
         raise UsageError("a key never leaves the device: it cannot be pickled or copied to another process.")
 
 
-def encode(encoder: nn.Module, x: FloatArray, randomness: Randomness) -> FloatArray:
-    """The feature of each record, computed in an order drawn anew.
+_AT_ONCE = 4096
+
+
+def encode(encoder: nn.Module, x: FloatArray, randomness: Randomness, out: FloatArray | None = None) -> FloatArray:
+    """The feature of each record, computed in an order drawn anew; into ``out`` (N, …), if it is given.
 
     The last bits of a feature depend on its place in the batch. In the records' own order they would tell which row
     of a message was the record; in a secret one they tell nothing.
     """
     order = np.argsort(randomness.uniform((len(x),)))
-    features = forward_in_batches(encoder, as_tensor(x[order])).numpy()
-    return features[np.argsort(order)]
+    if out is None:
+        features = forward_in_batches(encoder, as_tensor(x[order])).numpy()
+        return features[np.argsort(order)]
+    for start in range(0, len(x), _AT_ONCE):
+        some = order[start : start + _AT_ONCE]
+        out[some] = forward_in_batches(encoder, as_tensor(x[some])).numpy()
+    return out
 
 
 class Device:
     """The encryption module g and the decryption module, on the side that knows the key.
 
-    ``arrange`` says which records of a batch share a message; with a ``pool`` decoys come from there, and a single
-    record can be sent. ``answer`` is the shape of one row of the cloud's answer.
+    ``arrangement`` says which records share a message; with a pool decoys come from there, and a single record can be
+    sent. ``answer`` is the shape of one row of the cloud's answer.
     """
 
     def __init__(
@@ -77,38 +82,35 @@ class Device:
         *,
         answer: tuple[int, ...],
         reflections: bool,
-        arrange: Arrange,
-        pool: Pool | None = None,
+        arrangement: Arrangement,
     ) -> None:
         self._encoder, self._decoder = encoder, decoder
         self._schema, self.d, self._answer = schema, d, answer
-        self._reflections, self._arrange, self._pool = reflections, arrange, pool
+        self._reflections, self._arrangement = reflections, arrangement
 
-    def encrypt(self, x: npt.ArrayLike) -> tuple[Message, Key]:
+    def encrypt(self, x: npt.ArrayLike | Dataset) -> tuple[Message, Key]:
         """Eq. 3, x = exp(iθ)[a + bi], for R ∈ O(d): each record's feature and its decoys', turned by a fresh key.
 
-        ``x`` is a batch (N, *shape) or one record (*shape). Keys come from the operating system's secure source.
+        ``x`` is a batch (N, *shape), one record (*shape) or a data set, which also says where its records come from.
+        Keys come from the operating system's secure source.
         """
+        records, origin, single = self._records(x)
+        randomness = Secure()
+        with self._arrangement.of(records, origin, randomness) as (everyone, rows):
+            features = encode(self._encoder, everyone, randomness)
+            hidden, keys = hide(features, rows, randomness, reflections=self._reflections)
+        name = secrets.token_hex(16)
+        return Message(hidden, name), Key(name, keys, single=single)
+
+    def _records(self, x: npt.ArrayLike | Dataset) -> tuple[FloatArray, Origin, bool]:
+        if isinstance(x, Dataset):
+            check_records(x.x, self._schema, x.name)
+            return x.x, x.origin, False
         records = np.asarray(x, dtype=np.float32)
         single = records.shape == self._schema.shape
         records = records[None] if single else records
         check_records(records, self._schema, "x")
-        everyone, rows = self._company(records)
-        randomness = Secure()
-        features = encode(self._encoder, everyone, randomness)
-        hidden, keys = hide(features, rows, randomness, reflections=self._reflections)
-        name = secrets.token_hex(16)
-        return Message(hidden, name), Key(name, keys, single=single)
-
-    def _company(self, records: FloatArray) -> tuple[FloatArray, IntArray]:
-        """All records that are needed, and who of them stands in each message, the record first."""
-        if self._pool is None:
-            return records, self._arrange(records)
-        decoys = self._pool.beside(records, self.d)
-        count = len(records)
-        places = count + np.arange(count * (self.d - 1)).reshape(count, -1)
-        rows = np.column_stack([np.arange(count), places])
-        return np.concatenate([records, decoys.reshape(-1, *records.shape[1:])]), rows
+        return records, Origin(records), single
 
     def decrypt(self, message: Message, key: Key) -> FloatArray:
         """Class scores (N, classes), or (classes,) for a single record: Rᵀ takes the answer back, row 0 is read."""

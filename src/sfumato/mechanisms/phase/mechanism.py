@@ -6,7 +6,9 @@ turns the answer back. d = 2 is the paper's complex-valued network.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -19,21 +21,24 @@ from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import UsageError
 from sfumato.core.guarantee import SECURE_NOISE, Condition, Covers, Guarantee, empirical
 from sfumato.core.knowledge import Opened
+from sfumato.core.origin import Origin
 from sfumato.core.randomness import Randomness, Secure, Seeded, derive_seed
 from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import check_records
-from sfumato.mechanisms.device_secret import SECRET_BYTES, check_secret_file, device_secret, secret_file
+from sfumato.mechanisms.device_secret import check_secret_file, device_secret, drawn_secret, secret_file, secret_path
 from sfumato.mechanisms.parameters import choice, flag, number, whole
 from sfumato.mechanisms.phase import Each, NotEquivariant, to_phase
+from sfumato.mechanisms.phase.arrangement import Arrangement
+from sfumato.mechanisms.phase.companies import Companies, companies_of
 from sfumato.mechanisms.phase.critic_game import Networks, PhaseGame, critic_network
 from sfumato.mechanisms.phase.cut import CutNetwork, cut, generator, widen
-from sfumato.mechanisms.phase.decoy_pool import Pool
-from sfumato.mechanisms.phase.decoys import grouped_rows, neighbour_rows, random_tags, record_tags
 from sfumato.mechanisms.phase.device import Cloud, Device, encode
 from sfumato.mechanisms.phase.keys import hide, turn
 from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches
 from sfumato.nets.unet import map_decoder
+
+_AT_ONCE = 4096
 
 Variant = Literal["exchangeable", "published"]
 
@@ -90,80 +95,109 @@ class Phase(CutNetwork):
         self.critic_: nn.Module | None = critic_network(row) if fights else None
         inverts = self.lam < 1.0
         self.inverter_: nn.Module | None = channels_last(map_decoder(row, schema.shape, 32)) if inverts else None
-        self._secret = b""
+        self._companies: Companies | None = None
 
     def _game(self) -> PhaseGame:
         networks = Networks(self.encoder_, self.cloud_, self.decoder_, self.critic_, self.inverter_)
         return PhaseGame(networks, d=self.d, k=self.k, critic=self.critic, lam=self.lam, rate=self.rate)
 
     def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
-        return self._open(x, randomness).payload
+        return self._release_from(x, private, randomness, Origin(x))
 
-    def _open(self, x: FloatArray, randomness: Randomness, secret: bytes = b"") -> Opened:
+    def _release_from(
+        self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness, origin: Origin
+    ) -> FloatArray:
+        return self._open(x, origin, randomness, self._arrangement(self._kept(randomness))).payload
+
+    def _open(self, x: FloatArray, origin: Origin, randomness: Randomness, arrangement: Arrangement) -> Opened:
         """Who stands with whom, the features, the keys: everything that makes a release."""
-        rows = self._rows(x, randomness, secret)
-        features = encode(self.encoder_, x, randomness)
-        payload, keys = hide(features, rows, randomness, reflections=self.variant == "exchangeable")
+        with arrangement.of(x, origin, randomness) as (everyone, rows):
+            features = encode(self.encoder_, everyone, randomness)
+            payload, keys = hide(features, rows, randomness, reflections=self.variant == "exchangeable")
         return Opened(payload, keys, rows)
 
-    def _rows(self, x: FloatArray, randomness: Randomness, secret: bytes = b"") -> IntArray:
-        if not self.keyed:
-            tags = random_tags(x, randomness)
-        elif secret:
-            tags = record_tags(x, secret)
-        elif isinstance(randomness, Secure):
-            tags = record_tags(x, self._own_secret())
-        else:
-            tags = record_tags(x, randomness.uniform((SECRET_BYTES // 8,)).tobytes())
-        return (grouped_rows if self.variant == "exchangeable" else neighbour_rows)(tags, self.d)
+    def _arrangement(self, companies: Companies | None, pool: Dataset | None = None) -> Arrangement:
+        return Arrangement(self.d, self.schema_, companies, self.variant == "exchangeable", pool)
 
-    def _own_secret(self) -> bytes:
-        """The device's secret: never part of the run folder."""
-        if not self._secret:
-            self._secret = device_secret()
-        return self._secret
+    def _kept(self, randomness: Randomness) -> Companies | None:
+        """The device's companies for real releases; experiments and ``keyed`` = false have passing ones."""
+        return self._own_companies() if self.keyed and isinstance(randomness, Secure) else None
+
+    def _own_companies(self) -> Companies:
+        """Of this device: never part of the run folder."""
+        if self._companies is None:
+            self._companies = companies_of(device_secret(), secret_path())
+        return self._companies
+
+    @contextmanager
+    def whole(self, x: FloatArray, origin: Origin, folder: Path) -> Iterator[Iterator[FloatArray]]:
+        """Payloads of a whole file, a few records at a time; features wait in a nameless file in ``folder``.
+
+        Who stands with whom is kept when the block ends well.
+        """
+        randomness, reflections = Secure(), self.variant == "exchangeable"
+        arrangement = self._arrangement(self._kept(randomness))
+        with tempfile.TemporaryFile(dir=folder) as file, arrangement.of(x, origin, randomness) as (everyone, rows):
+            space = np.memmap(file, np.float32, "w+", shape=(len(x), *self.row_shape_))
+            features = encode(self.encoder_, everyone, randomness, space)
+            yield (
+                hide(features, rows[start : start + _AT_ONCE], randomness, reflections=reflections)[0]
+                for start in range(0, len(x), _AT_ONCE)
+            )
 
     def secrets(self, data: Dataset, *, seed: int) -> dict[str, FloatArray]:
         return {"key": self.opened(data, seed=seed).key}
 
     def opened(self, data: Dataset, *, seed: int) -> Opened:
+        return self.visits([data], seed=seed)[0]
+
+    def visits(self, batches: Sequence[Dataset], *, pool: Dataset | None = None, seed: int) -> tuple[Opened, ...]:
+        """What one device makes of these batches, one after the other; with ``pool``, of each record alone.
+
+        Fresh keys each time; company stays, if it is ``keyed``.
+        """
         self._check_fitted()
-        check_records(data.x, self.schema_, data.name)
-        return self._open(data.x, Seeded(seed))
+        for batch in (*batches, *(() if pool is None else (pool,))):
+            check_records(batch.x, self.schema_, batch.name)
+        draws = [Seeded(seed), *(Seeded(derive_seed(seed, place)) for place in range(1, len(batches)))]
+        stays = self.keyed or pool is not None
+        arrangement = self._arrangement(Companies(drawn_secret(draws[0]), strict=False) if stays else None, pool)
+        opened = (
+            self._open(batch.x, batch.origin, draw, arrangement) for batch, draw in zip(batches, draws, strict=True)
+        )
+        return tuple(opened)
 
     def repeated(self, data: Dataset, times: int, *, seed: int) -> tuple[FloatArray, ...]:
         """Fresh keys each time; the decoys of the same device stay, if they are ``keyed``."""
-        self._check_fitted()
-        check_records(data.x, self.schema_, data.name)
-        secret = Seeded(seed).uniform((SECRET_BYTES // 8,)).tobytes()
-        draws = (Seeded(derive_seed(seed, number)) for number in range(times))
-        return tuple(self._open(data.x, draw, secret).payload for draw in draws)
+        return tuple(sent.payload for sent in self.visits([data] * (times + 1), seed=seed)[1:])
 
     def answer(self, data: Dataset, *, seed: int | None = None) -> FloatArray:
         """The round trip: encrypted, processed by the cloud's network, turned back with the key."""
         self._check_fitted()
         check_records(data.x, self.schema_, data.name)
-        return self.read(self._open(data.x, Secure() if seed is None else Seeded(seed)))
+        randomness = Secure() if seed is None else Seeded(seed)
+        arrangement = self._arrangement(self._kept(randomness))
+        return self.read(self._open(data.x, data.origin, randomness, arrangement))
 
     def read(self, sent: Opened, keys: FloatArray | None = None) -> FloatArray:
         answers = forward_in_batches(self.cloud_, as_tensor(sent.payload)).numpy()
         plain = turn(answers, sent.key if keys is None else keys, back=True)[:, 0]
         return forward_in_batches(self.decoder_, as_tensor(np.ascontiguousarray(plain))).numpy()
 
-    def device(self, *, secret: str | Path | None = None, pool: npt.ArrayLike | None = None) -> Device:
-        """The device half. ``secret`` is the file of the device's secret (made on first use).
+    def device(self, *, secret: str | Path | None = None, pool: npt.ArrayLike | Dataset | None = None) -> Device:
+        """The device half. ``secret`` is the file of the device's secret, as ``sfumato device init`` makes it.
 
-        ``pool`` holds records for decoys, needed to send single records; which of them were used is kept beside the
-        secret, because a decoy must not serve two records. Company from a pool always stays, whatever ``keyed`` says.
+        ``pool`` holds records for decoys, needed to send single records. Who stood with whom is kept beside the
+        secret: a decoy never serves two records, and is sent in the company in which it stood. Company from a pool
+        always stays, whatever ``keyed`` says.
         """
         self._check_fitted()
         file = None if secret is None else Path(secret)
-        own = secret_file(file) if file is not None else self._own_secret()
-        decoys = None
+        companies = self._own_companies() if file is None else companies_of(secret_file(file), file)
+        decoys = pool if isinstance(pool, Dataset) else None
         if pool is not None:
-            records = np.asarray(pool, dtype=np.float32)
-            check_records(records, self.schema_, "pool")
-            decoys = Pool(records, own, None if file is None else file.with_name(file.name + ".used.json"))
+            decoys = decoys or Dataset(np.array(pool, dtype=np.float32), self.schema_, name="pool")
+            check_records(decoys.x, self.schema_, "pool")
         with torch.inference_mode():
             answer = self.cloud_(torch.zeros(1, self.d, *self.row_shape_))
         return Device(
@@ -173,8 +207,7 @@ class Phase(CutNetwork):
             self.d,
             answer=tuple(answer.shape[2:]),
             reflections=self.variant == "exchangeable",
-            arrange=lambda x: self._rows(x, Secure(), own),
-            pool=decoys,
+            arrangement=self._arrangement(companies if self.keyed or decoys else None, decoys),
         )
 
     def cloud(self) -> Cloud:
@@ -190,7 +223,7 @@ class Phase(CutNetwork):
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_secret": b""}  # a copy in another process is another device
+        return {**self.__dict__, "_companies": None}  # a copy in another process is another device
 
     def public_encoder(self) -> nn.Module:
         return self.encoder_
@@ -214,30 +247,42 @@ class Phase(CutNetwork):
             statement=(
                 f"Which of the {self.d} rows of a message is the record cannot be told better than by guessing, by "
                 "any attacker of any strength: keys are Haar on O(d), so the message shows the set of rows and no "
-                f"order. It does not hide the set: whoever may name {self.d} candidates names the record. Sent again "
-                "in other company, even in a batch that has grown by one, the record is found."
+                f"order. It does not hide the set: whoever may name {self.d} candidates names the record."
             ),
             anonymity=1.0 / self.d,
             conditions=self._conditions(),
-            covers=Covers(repeats=self.keyed),
+            covers=Covers(repeats=self.keyed, later=self.keyed),
         )
 
     def _conditions(self) -> tuple[Condition, ...]:
-        again = (
-            "a record that is sent again is sent by the same device (the same secret) in exactly the same batch, or "
-            "with decoys from the same pool"
-            if self.keyed
-            else "no record is ever sent twice: decoys are drawn afresh, and two messages of one record meet in it"
-        )
         return (
             SECURE_NOISE,
+            *(_KEPT if self.keyed else (_ONCE,)),
             Condition(
-                "alike", "before the release the attacker could not tell the records of a group apart, and they differ"
+                "different", "the d records of a message differ, and copies of a record stand in different groups", True
             ),
+            Condition("alike", "before the release the attacker could not tell the records of a group apart"),
             Condition(
                 "nothing-beside",
                 "nothing that travels beside the message, such as a label or an answer, tells its rows apart",
             ),
-            Condition("company", again),
             Condition("secrets-stay", "keys and the device's secret stay on the device"),
         )
+
+
+_ONCE = Condition(
+    "company", "no record is ever sent twice: decoys are drawn afresh, and two messages of one record meet in it"
+)
+_KEPT = (
+    Condition(
+        "company",
+        "a record that is sent again under this secret stands in the company in which it stood, whatever the batch, "
+        "the order or the fit, and a decoy too; with another d or other columns nothing is sent",
+        True,
+    ),
+    Condition(
+        "one-device",
+        "a record is sent under one secret only, the file of companies beside it is kept, and where rows are equal "
+        "their order or their subjects' ids stay",
+    ),
+)

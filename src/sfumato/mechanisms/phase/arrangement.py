@@ -1,0 +1,60 @@
+"""From records to the rows of their messages: company that stays, company drawn afresh, and a pool of decoys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.core.dataset import Dataset, FloatArray, IntArray
+from sfumato.core.errors import UsageError
+from sfumato.core.origin import Origin, hash_rows
+from sfumato.core.randomness import Randomness, Secure
+from sfumato.core.schema import Schema
+from sfumato.mechanisms.device_secret import drawn_secret
+from sfumato.mechanisms.phase.companies import Candidates, Companies, terms_of
+from sfumato.mechanisms.phase.decoys import neighbour_rows
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """Who stands in each message of d rows.
+
+    companies  who stands with whom under the device's secret; None: drawn afresh for every release
+    grouped    in groups of d, kept for ever; else as published, beside any others of the release
+    pool       decoys of the owner's choice, to send single records
+    """
+
+    d: int
+    schema: Schema
+    companies: Companies | None
+    grouped: bool = True
+    pool: Dataset | None = None
+
+    @contextmanager
+    def of(self, x: FloatArray, origin: Origin, randomness: Randomness) -> Iterator[tuple[FloatArray, IntArray]]:
+        """Everybody who stands in a message (M, …), and positions (N, d) among them: each record, then its decoys.
+
+        What must be remembered is kept when the block ends well.
+        """
+        crowd = Candidates(origin.nonces, hash_rows(x))
+        companies = self.companies or Companies(drawn_secret(randomness), strict=isinstance(randomness, Secure))
+        if not self.grouped and self.pool is None:
+            yield x, neighbour_rows(companies.tags(origin.contents), crowd.likeness, self.d)
+            return
+        terms = terms_of(self.d, self.schema, origin)
+        if self.pool is None:
+            with companies.arranged(terms, crowd, randomness) as rows:
+                yield x, rows
+            return
+        if terms_of(self.d, self.schema, self.pool.origin) != terms:
+            raise UsageError(
+                "give records and pool in one form: both as arrays, or both as data sets with or without ids."
+            )
+        pool = Candidates(self.pool.origin.nonces, hash_rows(self.pool.x))
+        with companies.arranged(terms, crowd, randomness, pool) as rows:
+            needed, places = np.unique(np.concatenate([np.arange(len(x)), rows.reshape(-1)]), return_inverse=True)
+            everyone = np.concatenate([x, self.pool.x[needed[len(x) :] - len(x)]])
+            yield everyone, places[len(x) :].reshape(rows.shape)

@@ -112,7 +112,7 @@ class CodebookAttack(_RecordNaming):
     def named(self, flat: Doubles, groups: Groups, counts: Places, records: FloatArray, knowledge: Knowledge) -> Places:
         from scipy.optimize import linear_sum_assignment
 
-        answers, shares = Answers.learnt(records[:_MOST], knowledge), counts[:_MOST] / counts.sum()
+        answers, shares = QueriedAnswers.learnt(records[:_MOST], knowledge), counts[:_MOST] / counts.sum()
         if not groups.like(counts):
             return np.asarray((answers.fit(flat, np.ones(len(flat))) + np.log(shares)).argmax(axis=1), dtype=np.intp)
         own_noise = np.ones(len(groups.sizes)) if groups.equal else 1.0 / groups.sizes
@@ -126,7 +126,7 @@ class CodebookAttack(_RecordNaming):
 
 
 @dataclass(frozen=True)
-class Answers:
+class QueriedAnswers:
     """What the pipeline answers for known records, ``means`` (G, D), and the variance of its noise, ``noise`` (D,).
 
     ``error`` is the variance of the means themselves, in units of ``noise``.
@@ -137,7 +137,7 @@ class Answers:
     error: float
 
     @classmethod
-    def learnt(cls, records: FloatArray, knowledge: Knowledge) -> Answers:
+    def learnt(cls, records: FloatArray, knowledge: Knowledge) -> QueriedAnswers:
         """By the public encoder where payloads have its shape, else by the mean of several queries."""
         query = knowledge.query
         assert query is not None  # obstacle() has seen to it

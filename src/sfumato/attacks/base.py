@@ -186,7 +186,10 @@ class ReconstructionAttack(Attack):
         return [*super().trivials(knowledge, n), np.broadcast_to(frequent, (n, *frequent.shape))]
 
     def measure(self, guess: Guess, truth: Truth) -> list[Measured]:
-        return measure_reconstruction(truth.open(), guess)
+        measured, looks = measure_reconstruction(truth.open(), guess), truth.likeness(guess)
+        if looks is None:
+            return measured
+        return [*measured, measure_mean("identity", "lower", looks, truth.open(), (-1.0, 1.0))]
 
 
 class AttributeAttack(Attack):

@@ -38,6 +38,7 @@ def features_suite(
     """
     from sfumato.attacks.attribute.probes import KINDS, AttributeProbe, ResidualProbe
     from sfumato.attacks.attribute.queried_records import QueriedRecords
+    from sfumato.attacks.linkage.two_releases import LinkByDecoding, LinkByMetric, LinkByPayload
     from sfumato.attacks.reconstruction.counting import CodebookAttack, CountingAttack
     from sfumato.attacks.reconstruction.encoder_inversion import EncoderInversion
     from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
@@ -65,6 +66,9 @@ def features_suite(
         ReidentifyByDecoding(inverse=residual),
         ReidentifyByQuery(),
         ReidentifyByEncoder(),
+        LinkByPayload(),
+        LinkByDecoding(inverse=residual),
+        LinkByMetric(),
     ]
 
 

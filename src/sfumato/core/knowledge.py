@@ -12,6 +12,8 @@ from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import RuleBroken
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     from torch import nn
 
 Query = Callable[[Dataset], FloatArray]
@@ -38,6 +40,22 @@ OwnDevice = Callable[[Dataset], Opened]
 Participant = Callable[[Dataset, FloatArray], FloatArray]
 """The attacker as one of the parties: records of its own and one mask a record (N, h) → what it would share."""
 
+
+@dataclass(frozen=True)
+class OtherRelease:
+    """A release of other records of the victims, under pseudonyms.
+
+    payload  (M, …), as it leaves
+    people   (M,), whose record each is: 0 … people − 1, numbers that say nothing
+    """
+
+    payload: FloatArray
+    people: IntArray
+
+
+Likeness = Callable[[Dataset, FloatArray], "npt.NDArray[np.float64]"]
+"""Victims and a guess of the record of each → how much it looks like its person, by the person's other records."""
+
 _guessing: ContextVar[bool] = ContextVar("guessing", default=False)
 
 
@@ -56,6 +74,7 @@ class Knowledge:
     candidates  the victims in question as raw records with all their labels, the private ones included (the strongest
                 line-up), in an order and under ids that say nothing; for a synthetic release, records of which half
                 were the owner's
+    linked      a release of other records of the same people, for linkage; None where nobody has two
     participant the attacker as one of the parties, with a substitute decoder of its own; None without masks
     unknown     names of the secrets behind the victims' release, which the attacker may try to find
     granted     secrets behind the victims' release by name (a mask (N, h) …): for upper bounds alone
@@ -71,6 +90,7 @@ class Knowledge:
     repeats: tuple[FloatArray, ...] = ()
     line_ups: FloatArray | None = None
     candidates: Dataset | None = None
+    linked: OtherRelease | None = None
     participant: Participant | None = None
     unknown: tuple[str, ...] = ()
     granted: Mapping[str, FloatArray] = field(default_factory=dict)
@@ -80,7 +100,8 @@ class Knowledge:
 
 class Truth:
     """The victims' records, where each stands among the candidates or in its line-up, the secrets behind their
-    release by name (one row a record), and which of the candidates the owner's data held.
+    release by name (one row a record), which of the candidates the owner's data held, and how to tell whether a rebuilt
+    record looks like its person.
 
     Opening it while an attack guesses raises ``RuleBroken``.
     """
@@ -92,11 +113,13 @@ class Truth:
         *,
         secrets: Mapping[str, FloatArray] | None = None,
         members: IntArray | None = None,
+        likeness: Likeness | None = None,
     ) -> None:
         self.__victim = victim
         self.__positions = positions
         self.__secrets = dict(secrets or {})
         self.__members = members
+        self.__likeness = likeness
 
     def open(self) -> Dataset:
         """The victims, for the scorer."""
@@ -114,6 +137,11 @@ class Truth:
     def members(self) -> IntArray:
         """1 for each candidate that was among the owner's records, 0 for the others, for the scorer."""
         return _known(self.__members, "members")
+
+    def likeness(self, guess: FloatArray) -> npt.NDArray[np.float64] | None:
+        """How much each guess looks like its person, for the scorer; None where nobody can say."""
+        _refuse_while_guessing()
+        return None if self.__likeness is None else self.__likeness(self.__victim, guess)
 
 
 T = TypeVar("T")

@@ -114,4 +114,4 @@ def described(names: Iterable[str]) -> dict[str, Any]:
 
 UTILITY, INFORMATION, FIDELITY = "utility", "information", "fidelity"
 RECONSTRUCTION, LIST, ATTRIBUTE = "reconstruction", "list-reconstruction", "attribute"
-MEMBERSHIP, CLAIM = "membership", "differential-privacy"
+LINKAGE, MEMBERSHIP, CLAIM = "linkage", "membership", "differential-privacy"

@@ -8,7 +8,7 @@ from sfumato.core.score import Score
 from sfumato.report.audited_runs import Reading
 
 _PERCENT = {"accuracy", "balanced-accuracy", "category-accuracy", "whole-record", "rate", "tpr-at-1-fpr"}
-_PERCENT |= {"precision", "recall", "overlap"}
+_PERCENT |= {"precision", "recall", "overlap", "tpr-at-0.1-fpr"}
 ERRORS = {"mse", "l1"}  # drawn on a logarithmic scale
 _UNITS = {"psnr": (1, "dB"), "angle": (3, "rad"), "angle-folded": (3, "rad")}  # decimals and unit
 _METRICS = {
@@ -16,6 +16,7 @@ _METRICS = {
     "l1": "L1 error",
     "psnr": "PSNR",
     "ssim": "SSIM",
+    "identity": "likeness to the person",
     "auroc": "AUROC",
     "balanced-accuracy": "balanced accuracy",
     "category-accuracy": "categories right",
@@ -23,6 +24,7 @@ _METRICS = {
     "angle": "angle error",
     "angle-folded": "angle error, opposites as one",
     "tpr-at-1-fpr": "TPR at 1 % FPR",
+    "tpr-at-0.1-fpr": "TPR at 0.1 % FPR",
     "epsilon-lower-bound": "ε at least",
     "column-shapes": "column shapes",
     "pair-trends": "column pair trends",

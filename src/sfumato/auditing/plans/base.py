@@ -16,16 +16,22 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.attacks.base import Attack
+from sfumato.attacks.linkage.person_embedding import fit_embedding, person_likeness, repeated
 from sfumato.auditing.controls import Controls, Values
 from sfumato.auditing.effort import Effort
-from sfumato.core.dataset import Dataset, FloatArray, Splits
-from sfumato.core.knowledge import Knowledge, Truth
+from sfumato.core.dataset import Dataset, FloatArray, IntArray, Splits
+from sfumato.core.knowledge import Knowledge, Likeness, OtherRelease, Truth
 from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
+from sfumato.core.threats import LINKAGE
 
 Rows = npt.NDArray[np.intp]
 Repeat = Callable[[Dataset, int, int], tuple[FloatArray, ...]]
 """Records, a number and a seed → that many further payloads of them, as their own device would make them."""
+
+
+_MOST_LINKED = 20
+"""Records of one person in each of two releases."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,28 @@ class Scene:
 
     @cached_property
     def truth(self) -> Truth:
-        return Truth(self.splits.victim, secrets=self.secrets)
+        return Truth(self.splits.victim, secrets=self.secrets, likeness=self._likeness)
+
+    @cached_property
+    def _likeness(self) -> Likeness | None:
+        """Whether a rebuilt face is that of its person, where the attacker's people teach what faces share."""
+        own, victim = self.splits.attacker, self.splits.victim
+        if victim.schema.kind != "image" or not repeated(own.ids) or not repeated(victim.ids):
+            return None
+        return person_likeness(fit_embedding(own.x, own.ids, derive_seed(self.seed, "likeness")), victim)
+
+    @cached_property
+    def _two_parts(self) -> tuple[Rows, Rows, IntArray] | None:
+        """Rows of one release, rows of another, and a pseudonym for each victim; None if nobody has two records."""
+        rng = np.random.default_rng(derive_seed(self.seed, "linkage"))
+        order = rng.permutation(len(self.splits.victim))
+        _, person, counts = np.unique(self.splits.victim.ids[order], return_inverse=True, return_counts=True)
+        turn = np.empty(len(order), dtype=np.int64)  # the how-manieth record of its person it is
+        turn[np.argsort(person, kind="stable")] = np.concatenate([np.arange(count) for count in counts])
+        used = (counts[person] > 1) & (turn < 2 * _MOST_LINKED)
+        people = np.empty(len(order), dtype=np.int64)
+        people[order] = rng.permutation(len(counts))[person]
+        return (order[used & (turn % 2 == 0)], order[used & (turn % 2 == 1)], people) if used.any() else None
 
     @cached_property
     def _suspects(self) -> tuple[Dataset, Truth]:
@@ -81,16 +108,28 @@ class Scene:
 
     def lined_up(self, attack: Attack, knowledge: Knowledge, release: Release, truth: Truth) -> Stage:
         """A re-identification sees as many releases as there are candidates, an attack that works one by one some of
-        them; other attacks see all."""
+        them, a linkage those of one half of each person's records beside the other half; other attacks see all."""
         if attack.one_by_one:
             labels = {name: codes[self._some] for name, codes in release.utility.items()}
             some = replace(release, payload=release.payload[self._some], utility=labels)
-            return Stage(knowledge, some, Truth(self.splits.victim.take(self._some)), np.arange(len(self.shown)))
+            return Stage(knowledge, some, self._truth_of(self._some), np.arange(len(self.shown)))
+        if attack.threat == LINKAGE and self._two_parts is not None:
+            return self._linked(knowledge, release, *self._two_parts)
         if attack.threat != "reidentification":
             return Stage(knowledge, release, truth, self.shown)
         candidates, who = self._suspects
         few = replace(release, payload=release.payload[: len(candidates)], utility={})
         return Stage(replace(knowledge, candidates=candidates), few, who, self.shown)
+
+    def _truth_of(self, rows: Rows) -> Truth:
+        return Truth(self.splits.victim.take(rows), likeness=self._likeness)
+
+    def _linked(self, knowledge: Knowledge, release: Release, here: Rows, there: Rows, people: IntArray) -> Stage:
+        other = OtherRelease(release.payload[there], people[there])
+        few = replace(release, payload=release.payload[here], utility={})
+        return Stage(
+            replace(knowledge, linked=other), few, Truth(self.splits.victim.take(here), people[here]), self.shown[:0]
+        )
 
 
 class Plan(ABC):

@@ -1,0 +1,1 @@
+"""Linkage: which records of two releases belong to one person?"""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sfumato.core.leakage import leakage, with_leakage
-from sfumato.core.score import Score
+from sfumato.core.score import Score, worst_by_threat
 from sfumato.core.threats import Threat, described, rank, register, threat, title
 
 
@@ -53,6 +54,50 @@ def test_the_best_undefended_attack_is_the_measure_for_all_attacks_of_a_threat()
 def test_an_attack_without_a_control_is_measured_by_another_one() -> None:
     alone, _ = with_leakage([score("alone", 0.04, control=None), score("other", 0.05, control=0.0)])
     assert alone.leakage == pytest.approx(0.5)
+
+
+def test_the_control_is_the_best_undefended_attack_whichever_won() -> None:
+    weak, strong = with_leakage([score("weak", 0.04, control=0.04), score("strong", 0.05, control=0.01)])
+    assert (weak.control, strong.control) == (0.01, 0.01)
+    assert (weak.own_control, strong.own_control) == (0.04, 0.01)
+
+
+def label_scores(attack: str, advantage: float, auroc: float, *, controls: tuple[float, float]) -> list[Score]:
+    common: dict[str, Any] = {"threat": "attribute", "target": "sex", "better_for_owner": "lower"}
+    return [
+        score(attack, advantage, control=controls[0], baseline=0.0, metric="advantage", **common),
+        score(attack, auroc, control=controls[1], baseline=0.5, metric="auroc", **{**common, "primary": False}),
+    ]
+
+
+def test_leakage_of_a_label_is_by_advantage_or_by_auroc_whichever_is_worse() -> None:
+    """Classes 0.76 to 0.24: nobody is right more often than the majority guess, and the ranking is half known."""
+    scores = with_leakage(
+        [
+            *label_scores("by-rank", 0.0, 0.7, controls=(0.1, 0.9)),
+            *label_scores("by-guess", 0.02, 0.55, controls=(0.2, 0.8)),
+        ]
+    )
+    ranked, _, guessed, _ = scores
+    assert (ranked.leakage, ranked.leakage_by) == (pytest.approx(0.5), "auroc")  # (0.7 − 0.5) / (0.9 − 0.5)
+    assert (guessed.leakage, guessed.leakage_by) == (pytest.approx(0.125), "auroc")
+    assert worst_by_threat(scores)["attribute:sex"].attack == "by-rank"  # by advantage alone the other one
+
+
+def test_an_advantage_that_leaks_more_than_the_auroc_counts() -> None:
+    (found, _) = with_leakage(label_scores("a", 0.15, 0.55, controls=(0.2, 0.9)))
+    assert (found.leakage, found.leakage_by) == (pytest.approx(0.75), "advantage")
+
+
+def test_the_share_of_the_same_encoder_stands_beside_that_of_raw_records() -> None:
+    (found,) = with_leakage([replace(score("a", 0.06, control=0.0), encoder_control=0.04)])
+    assert (found.leakage, found.encoder_leakage) == (pytest.approx(0.25), pytest.approx(0.5))
+
+
+def test_a_score_of_an_older_run_has_its_own_control() -> None:
+    stored = score("a", 0.04, control=0.01).to_json()
+    del stored["own_control"]
+    assert Score.from_json(stored).own_control == 0.01
 
 
 def test_labels_are_questions_of_their_own() -> None:

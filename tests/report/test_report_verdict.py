@@ -33,7 +33,7 @@ def test_one_run_is_told_with_its_interval_baseline_and_control(tmp_path):
     assert "Others read digit with 98.9 % [98.5, 99.3] accuracy (majority guess 11.4 %)." in text
     assert (
         "The best of 2 reconstruction attacks (inverse-residual) rebuilds records with MSE 0.00680 "
-        "[0.00653, 0.00707]; a guesser who sees nothing gets 0.067, with no defence the same attack gets 0.0001."
+        "[0.00653, 0.00707]; a guesser who sees nothing gets 0.067, with no defence the best attack gets 0.0001."
     ) in text
     assert "The release leaks: the attack does better than a guesser who sees nothing." in text
     assert "no ε can be stated" in text

@@ -73,6 +73,8 @@ class Attack(ABC):
     """Whether each victim costs it as much as the first: an audit shows it some of them."""
     grants: ClassVar[tuple[str, ...]] = ()
     """Secrets of the victims that it is told (``knowledge.granted``): an upper bound."""
+    yardstick: ClassVar[bool] = False
+    """Whether it also measures what the mechanism's encoder gives away without noise."""
     undefended: ClassVar[Mapping[str, float]] = {}
     """Its figures without a defence, where they need no measuring: a secret that is known is known."""
 
@@ -121,8 +123,9 @@ class Attack(ABC):
         truth: Truth,
         *,
         control: Mapping[str, float] | None = None,
+        encoder_control: Mapping[str, float] | None = None,
     ) -> Outcome:
-        """Guess, score, and set beside it what a guesser without the release and the control get."""
+        """Guess, score, and set beside it what a guesser without the release and the controls get."""
         obstacle = self.obstacle(knowledge)
         if obstacle is not None:
             raise RuleBroken(f"{self.name} {obstacle}.")
@@ -147,13 +150,14 @@ class Attack(ABC):
                 value=m.value,
                 ci=m.ci,
                 baseline=baseline[m.metric],
-                control=None if control is None else control.get(m.metric),
+                control=(control or {}).get(m.metric),
                 n=n,
                 seconds=round(seconds, 3),
                 primary=m.primary,
                 target=self.target(),
                 limits=m.limits,
                 attack_version=self.version,
+                encoder_control=(encoder_control or {}).get(m.metric),
             )
             for m in self.measure(guess, truth)
         )

@@ -13,18 +13,21 @@ from sfumato.auditing.plans.base import Plan, Stage
 from sfumato.auditing.result import Say
 from sfumato.core import metrics
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
+from sfumato.core.leakage import with_leakage
 from sfumato.core.score import Score, worst_by_threat
 from sfumato.core.threats import ATTRIBUTE, LIST, RECONSTRUCTION
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One attack, what it is given, and what the same attack gets where nothing is defended."""
+    """One attack, what it is given, and what the same attack gets where nothing is defended: from raw records and, if
+    that is measured, from the same encoder without noise."""
 
     attack: Attack
     stage: Stage
     obstacle: str | None
     control: Callable[[], Values | None]
+    encoder_control: Callable[[], Values | None]
 
 
 @dataclass
@@ -40,7 +43,7 @@ class Found:
 
     def worst_confusion(self, victim: Dataset) -> dict[str, dict[str, Any]]:
         """What the worst attribute attack on each private label took for what."""
-        worst = {(score.attack, score.target) for score in worst_by_threat(self.scores).values()}
+        worst = {(score.attack, score.target) for score in worst_by_threat(with_leakage(self.scores)).values()}
         return {
             label: {"attack": attack, "classes": list(victim.schema.classes(label)), "matrix": matrix.tolist()}
             for (attack, label), matrix in self.confusion.items()
@@ -68,8 +71,13 @@ def trials(plans: Sequence[Plan], attacks: Sequence[Attack] | None = None) -> It
             measured = (plan.control(attack, knowledge) for plan in plans)
             return attack.undefended or next((values for values in measured if values is not None), None)
 
+        def encoder_control(attack: Attack = attack) -> Values | None:
+            measured = (plan.encoder_control(attack, knowledge) for plan in plans)
+            return next((values for values in measured if values is not None), None)
+
         stage = next(each for each in staged if each is not None)
-        yield Trial(attack, stage, next((reason for reason in obstacles if reason is not None), None), control)
+        obstacle = next((reason for reason in obstacles if reason is not None), None)
+        yield Trial(attack, stage, obstacle, control, encoder_control)
 
 
 def carry_out(every: Iterable[Trial], name: str, say: Say) -> Found:
@@ -82,8 +90,8 @@ def carry_out(every: Iterable[Trial], name: str, say: Say) -> Found:
             found.skipped.append((attack.name, reason))
             continue
         say(f"{name}: {attack.name}")
-        control = trial.control()
-        outcome = attack(stage.release, stage.knowledge, stage.truth, control=control)
+        controls = {"control": trial.control(), "encoder_control": trial.encoder_control()}
+        outcome = attack(stage.release, stage.knowledge, stage.truth, **controls)
         found.scores += outcome.scores
         found.titles[attack.name] = (attack.title or attack.name, attack.how)
         if attack.threat == RECONSTRUCTION:

@@ -112,7 +112,7 @@ def score_table(scores: Mapping[str, Any]) -> Table:
             f"{figure(score['ci'][0])} … {figure(score['ci'][1])}",
             figure(score["baseline"]),
             figure(score["control"]),
-            percent(score.get("leakage")),
+            leaked(score),
         )
     return table
 
@@ -128,6 +128,14 @@ def promise_lines(stored: Mapping[str, Any]) -> list[str]:
         *(["conditions:"] if conditions else []),
         *conditions,
     ]
+
+
+def leaked(score: Mapping[str, Any]) -> str:
+    """Leakage, by which metric if it is another, and of the same encoder without noise where that was measured."""
+    by = score.get("leakage_by")
+    text = percent(score.get("leakage")) + (f" by {by}" if by not in (None, score["metric"]) else "")
+    encoder = score.get("encoder_leakage")
+    return text if encoder is None else f"{text} ({percent(encoder)} of the same encoder)"
 
 
 def claim_line(scores: Mapping[str, Any]) -> str:

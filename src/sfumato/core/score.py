@@ -15,10 +15,12 @@ from sfumato.core.threats import Direction
 class Score:
     """One metric of one attack or task.
 
-    ``baseline`` is what a guesser without the release gets, ``control`` what the same attack gets with no defence.
-    ``better_for_owner`` tells the direction; ``limits`` is the range that the metric can take.
+    ``baseline`` is what a guesser without the release gets; ``control`` what the best attack of the same threat gets
+    with no defence, ``own_control`` what this one gets there, ``encoder_control`` what the best one gets from the same
+    encoder without its noise. ``better_for_owner`` tells the direction; ``limits`` is the range of the metric.
     ``primary`` marks the metric by which attacks of one threat are ranked. ``leakage`` is a share of 1, see
-    ``core.leakage``. Figures of different versions of an attack are not to be compared.
+    ``core.leakage``: from the baseline to the control, by the metric ``leakage_by``; ``encoder_leakage`` the same to
+    the encoder's control. Figures of different versions of an attack are not to be compared.
     """
 
     attack: str
@@ -37,6 +39,10 @@ class Score:
     attack_version: int = 1
     leakage: float | None = None
     leakage_ci: tuple[float, float] | None = None
+    leakage_by: str | None = None
+    own_control: float | None = None
+    encoder_control: float | None = None
+    encoder_leakage: float | None = None
 
     def __post_init__(self) -> None:
         low, high = self.limits
@@ -55,10 +61,13 @@ class Score:
     def from_json(cls, value: Mapping[str, Any]) -> Score:
         shares = value.get("leakage_ci")
         both = {"ci": tuple(value["ci"]), "leakage_ci": None if shares is None else tuple(shares)}
-        return cls(**{**value, **both})
+        return cls(**{"own_control": value["control"], **value, **both})  # older files know no other control
 
     def worse_than(self, other: Score) -> bool:
-        """Whether this score is worse for the owner than ``other`` (same metric)."""
+        """Whether this score is worse for the owner than ``other`` (same threat): it leaks more or, where that says
+        nothing, its metric is worse."""
+        if self.leakage is not None and other.leakage is not None and self.leakage != other.leakage:
+            return self.leakage > other.leakage
         return self.value < other.value if self.better_for_owner == "higher" else self.value > other.value
 
 

@@ -22,6 +22,7 @@ class Threat:
     control           what is attacked where nothing is defended; "" where an attack of this kind has no control
     metric            ranks the attacks of this threat
     better_for_owner  the direction of that metric
+    also              a second metric whose leakage counts if it is larger; "" for none
     verb              completes "the best attack … with MSE 0.03"; {target} is a label, {d} the rows of a message
     attack            the kind of attack within a sentence
     aim               completes "the best attack on …"
@@ -39,6 +40,7 @@ class Threat:
     attack: str = ""
     aim: str = ""
     graded: bool = True
+    also: str = ""
 
     @property
     def explanation(self) -> str:

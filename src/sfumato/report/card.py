@@ -36,9 +36,8 @@ def card(run: Run) -> str:
         "## Scores",
         "",
         *([f"**{_md(line)}**\n"] if (line := outside_line(run.guarantee)) else []),
-        "The best of the attacks on each threat, beside a guesser who sees nothing (baseline) and the same attack "
-        "with no defence (control). Leakage is how far it has gone from the guesser (0 %) to the best attack on a "
-        "release with no defence (100 %).",
+        "The best of the attacks on each threat, beside a guesser who sees nothing (baseline) and the best attack "
+        "with no defence (control). Leakage is how far it has gone from the guesser (0 %) to that attack (100 %).",
         "",
         "| what | by | metric | value | 95 % interval | baseline | control | leakage | n |",
         "|---|---|---|---:|---:|---:|---:|---:|---:|",

@@ -116,7 +116,7 @@ class _Builder:
         chosen = f" For each method, the run with the best accuracy{also} is shown." if several else ""
         return section(
             "At a glance",
-            "Each mark lies between what the same attack gets with no defence (left end) and what a guesser who sees "
+            "Each mark lies between what the best attack gets with no defence (left end) and what a guesser who sees "
             "nothing gets (right end); for utility, between the majority guess and raw data. The bar is the 95 % "
             "interval. Further right is better for the owner; errors are on a logarithmic scale. Leakage places the "
             "best attack between that guesser (0 %) and the best attack on an undefended release (100 %)."

@@ -92,7 +92,7 @@ def _members(runs: Sequence[Run]) -> str:
     return part(
         "Was this record among them?",
         f"The {metrics[0] if metrics else 'advantage'} of attacks that see the synthetic records only: 0 is a guess, "
-        "1 is certainty. The left end is the same attack on a release of the owner’s records themselves.",
+        "1 is certainty. The left end is the best attack on a release of the owner’s records themselves.",
         table("glance", ["Run", *titles.values()], rows),
     )
 

@@ -79,9 +79,9 @@ def _doubts(kind: str, scores: Sequence[Score]) -> list[str]:
 
 def _wins(score: Score) -> bool | None:
     """Whether the attack beats its baseline where there is no defence; None if that was not measured."""
-    if score.baseline is None or score.control is None:
+    if score.baseline is None or score.own_control is None:
         return None
-    return _worse(score.control, score.baseline, score)
+    return _worse(score.own_control, score.baseline, score)
 
 
 def _threat_sentences(run: Run, key: str) -> list[str]:
@@ -279,7 +279,7 @@ def _references(scores: Sequence[Score], attacks_get: str, between: str) -> str:
     parts = []
     for what, values in (
         ("a guesser who sees nothing gets", [s.baseline for s in scores if s.baseline is not None]),
-        (f"with no defence the same {attacks_get}", [s.control for s in scores if s.control is not None]),
+        (f"with no defence the best {attacks_get}", [s.control for s in scores if s.control is not None]),
     ):
         if values:
             low, high = (reference(end, scores[0].metric) for end in (min(values), max(values)))

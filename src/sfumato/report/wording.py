@@ -69,11 +69,14 @@ def named(score: Score) -> str:
 
 
 def leak(score: Score) -> str:
-    """Leakage and its interval in whole percent; "" where it cannot be stated."""
+    """Leakage and its interval in whole percent, by which metric if it is another, and of the same encoder without
+    noise where that was measured; "" where it cannot be stated."""
     if score.leakage is None or score.leakage_ci is None:
         return ""
     low, high = (f"{100 * end:.0f}" for end in score.leakage_ci)
-    return f"{100 * score.leakage:.0f} % [{low}, {high}]"
+    by = f" by {metric_name(score.leakage_by)}" if score.leakage_by not in (None, score.metric) else ""
+    of = f"; {100 * score.encoder_leakage:.0f} % of the same encoder" if score.encoder_leakage is not None else ""
+    return f"{100 * score.leakage:.0f} % [{low}, {high}]{by}{of}"
 
 
 def metric_name(metric: str, threat: str = "") -> str:

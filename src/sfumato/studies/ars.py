@@ -81,7 +81,8 @@ def _undefended(results: Results) -> float:
     """The lowest error of any attack on clean latents of the same encoder."""
     clean = [r for r in results if r["params"].get("epsilon") == 0.0]
     errors = [float(worst(r)["value"]) for r in clean]
-    errors += [s["control"] for r in results for s in r["attacks"] if s["attack"] == "sdec" and s["metric"] == "mse"]
+    sdec = [s for r in results for s in r["attacks"] if s["attack"] == "sdec" and s["metric"] == "mse"]
+    errors += [s.get("own_control", s["control"]) for s in sdec]
     return min(errors)
 
 

@@ -66,6 +66,7 @@ class ResidualProbe(PayloadProbe):
     """A residual network that sees other noise in every pass (``ResidualReader``): the strongest reader."""
 
     name = "probe-residual"
+    yardstick = True
 
     epochs: int = 60
     width: int = 256

@@ -46,6 +46,10 @@ class InverseNetwork(ReconstructionAttack):
     def name(self) -> str:  # type: ignore[override]
         return f"inverse-{self.decoder}"
 
+    @property
+    def yardstick(self) -> bool:  # type: ignore[override]
+        return self.decoder == "residual"
+
     def obstacle(self, knowledge: Knowledge) -> str | None:
         reason = super().obstacle(knowledge)
         if reason is None and self.decoder == "mirror":

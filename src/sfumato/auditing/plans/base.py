@@ -158,6 +158,10 @@ class Plan(ABC):
     def control(self, attack: Attack, knowledge: Knowledge) -> Values | None:
         """What the attack gets where nothing is defended, or None where this plan cannot tell."""
 
+    def encoder_control(self, attack: Attack, knowledge: Knowledge) -> Values | None:
+        """What the attack gets from the mechanism's encoder without its noise, or None where that is not measured."""
+        return None
+
     @property
     def inverse_effort(self) -> dict[str, Any]:
         """How hard inverse networks try."""

@@ -48,6 +48,15 @@ class SharedPlan(Plan):
             self._clean = attack(release, bare, self.scene.truth).values()
         return self._clean
 
+    def encoder_control(self, attack: Attack, knowledge: Knowledge) -> Values | None:
+        """Against clean latents, too, for attacks that read any payload."""
+        encoder = knowledge.encoder
+        if encoder is None or not attack.yardstick:
+            return self.control(attack, knowledge)
+        bare = replace(knowledge, query=lambda data: latents(encoder, data), randomised=False)
+        release = replace(self.scene.release, payload=latents(encoder, self.scene.splits.victim))
+        return attack(release, bare, self.scene.truth).values()
+
 
 def latents(encoder: nn.Module, data: Dataset) -> FloatArray:
     """What an encoder makes of records, without any noise."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from sfumato.auditing.canaries import (
     NATURAL,
@@ -14,7 +15,6 @@ from sfumato.auditing.canaries import (
     Losses,
     Neighbours,
     canary_scores,
-    codes_of,
     lower_bound,
     natural,
     obstacle,
@@ -23,11 +23,13 @@ from sfumato.auditing.canaries import (
 )
 from sfumato.auditing.domain_records import heaviest, lightest, uniform
 from sfumato.auditing.effort import Effort
-from sfumato.core.dataset import Splits
+from sfumato.core.dataset import IntArray, Splits
 from sfumato.core.schema import Column, Schema
 from sfumato.mechanisms.synth.mechanism import Synth
+from sfumato.privacy.discrete_gaussian import ExactNoise
 from sfumato.privacy.gaussian_mechanism import gaussian_epsilon
 from sfumato.privacy.ledger import Ledger
+from sfumato.privacy.query_counter import Records
 
 QUICK = Effort(draws=50_000, canaries=40)
 pytestmark = pytest.mark.usefixtures("tiny_methods_known")
@@ -70,9 +72,20 @@ def test_scores_stand_beside_the_claim(parity: Splits) -> None:
     assert [score.n for score in scores] == [100_000, 100_000, 40]
 
 
-def test_canaries_are_repeatable(parity: Splits) -> None:
-    mechanism = Synth(method="stepwise", epsilon=1.0).fit(parity.owner)
-    assert values(mechanism, parity) == values(mechanism, parity)
+@pytest.mark.parametrize("short", [0.0, 0.25])
+def test_canaries_draw_from_the_generator_that_protects_the_run(
+    short: float, parity: Splits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A generator that adds a part of its noise, or none at all, is found out by every pair of worlds."""
+    whole = ExactNoise.whole
+
+    def less(self: ExactNoise, values: IntArray, scale: float) -> IntArray:
+        return np.asarray(values + np.rint(short * (whole(self, values, scale) - values)).astype(np.int64))
+
+    mechanism = Synth(method="tiny", epsilon=1.0).fit(parity.owner)
+    monkeypatch.setattr(ExactNoise, "whole", less)
+    found = values(mechanism, parity)
+    assert found[WORST] > 1.0 and found[NATURAL] > 1.0
 
 
 def test_a_run_that_is_cut_short_shows_less(parity: Splits) -> None:
@@ -121,7 +134,8 @@ def test_the_natural_canary_is_the_most_unusual_record(parity: Splits) -> None:
     few = parity.owner.take(slice(0, 50))
     x = few.x.copy()
     x[17] = 1.0 - x[17]
-    found: Neighbours = natural(replace(few, x=x), few.utility["odd"], seed=0)
+    records = Records(torch.from_numpy(x), torch.from_numpy(few.utility["odd"].copy()))
+    found: Neighbours = natural(records, seed=0)
     np.testing.assert_array_equal(found.record.x[0].numpy(), x[17])
     assert len(found.common) == 49
 
@@ -131,7 +145,7 @@ def test_worst_case_is_blank_records_and_a_heavy_one_of_another_class(parity: Sp
     found = worst_case(mechanism)
     assert not found.common.x.any() and bool((found.record.x == 1.0).all())
     assert set(found.common.y.tolist()) == {0} and found.record.y.tolist() == [1]
-    np.testing.assert_array_equal(codes_of(mechanism, parity.owner), parity.owner.utility["odd"])
+    np.testing.assert_array_equal(mechanism.records(parity.owner).y, parity.owner.utility["odd"])
 
 
 def test_records_of_a_tables_domain_can_be_decoded() -> None:

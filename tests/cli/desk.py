@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sfumato.auditing.effort import SMOKE
+from sfumato.core.run_folder import FORMAT
 from sfumato.workflow import audit_run, fit_run, resolve
 
 HEADER = ("age", "height", "job", "sex", "income")
@@ -119,4 +120,4 @@ def set_up(folder: Path) -> None:
     fit_run(resolve("dnn", pictures, {"epochs": 1}, seed=0), Path("picture-run"))
     interrupted = folder / "interrupted"
     fit_run(resolve("ran", data, {"epochs": 1}, seed=0), Path("interrupted"))
-    (interrupted / "status.json").write_text('{"state": "running"}')
+    (interrupted / "status.json").write_text(json.dumps({"state": "running", "format": FORMAT}))

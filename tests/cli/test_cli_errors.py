@@ -27,7 +27,7 @@ DATA = {
         "people.csv|'income'|row 0|not a number",
     ),
     "no records": ((*FIT, "--data", "empty.csv", *INCOME), "empty.csv|no records|at least one"),
-    "too few records": ((*FIT, "--data", "two.csv", *INCOME), "two|too few|give more records"),
+    "too few records": ((*FIT, "--data", "two.csv", *INCOME), "two|split has only the class|use more records"),
     "one class only": ((*FIT, "--data", "one-class.csv", *INCOME), "one-class|'low'|'income'|another label"),
     "no label": ((*FIT, "--data", "people.csv"), "people|--utility"),
     "an unwritable folder, fit": (("fit", "ran", *PEOPLE, "-q", "--out", "people.csv/run"), "people.csv/run|--out"),

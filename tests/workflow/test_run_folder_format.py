@@ -44,10 +44,19 @@ def test_load_run_of_anything_else_is_one_sentence(tmp_path: Path) -> None:
         sfumato.load_run(tmp_path)
 
 
-def test_folder_of_the_first_format_is_loaded_and_audited_again_before_a_report(run: Path) -> None:
-    rewrite(run / "status.json", format=None)
+@pytest.mark.parametrize("older", [None, 2])
+def test_folder_of_an_older_format_is_loaded_but_not_audited(run: Path, older: int | None) -> None:
+    before = [(file, file.read_text()) for file in (run / "status.json", run / "mechanism.json")]
+    rewrite(run / "status.json", format=older)
     rewrite(run / "mechanism.json", traits=None)
     assert sfumato.load_run(run).traits.role == "baseline"
+    with pytest.raises(DataError, match="cut owner, attacker and victims in another way: it can release records"):
+        audit_run(run, effort=TINY)
+    for file, text in before:
+        file.write_text(text)
+
+
+def test_scores_of_an_older_audit_are_renewed_before_a_report(run: Path) -> None:
     audit_run(run, effort=TINY)
     rewrite(run / "scores.json", traits=None)
     with pytest.raises(DataError, match=r"audited by an older sfumato: run `sfumato audit .* --again` first"):

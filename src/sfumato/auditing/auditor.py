@@ -9,16 +9,18 @@ from sfumato.auditing.controls import Controls
 from sfumato.auditing.effort import CPU, Effort
 from sfumato.auditing.information_scores import information_scores
 from sfumato.auditing.payload_picture import picture
+from sfumato.auditing.release_canaries import MOST_RELEASED, RELEASED, TITLE, release_score
 from sfumato.auditing.result import Audit, Say
 from sfumato.auditing.staging import gallery, plans_for, scene_of
 from sfumato.auditing.synthetic_audit import audit_synthetic
 from sfumato.auditing.trials import carry_out, trials
 from sfumato.auditing.utility import utility_scores
 from sfumato.auditing.wrong_key import wrong_key
-from sfumato.core.dataset import Splits
+from sfumato.core.dataset import Dataset, Splits
 from sfumato.core.errors import UsageError
 from sfumato.core.leakage import with_leakage
 from sfumato.core.randomness import derive_seed
+from sfumato.core.threats import CLAIM
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.capabilities import Rotates, Samples
 
@@ -31,6 +33,7 @@ def audit(
     effort: Effort = CPU,
     seed: int = 0,
     controls: Controls | None = None,
+    neighbour: Dataset | None = None,
     say: Say = lambda _: None,
 ) -> Audit:
     """Attack a fitted mechanism with fresh adversaries trained on the attacker's split.
@@ -43,6 +46,8 @@ def audit(
         effort: How hard the attackers try.
         seed: Repeatable randomness of victims' release, attackers and intervals.
         controls: Undefended figures, shared among audits of the same splits, effort and seed.
+        neighbour: The owner's records if the file lacked one record or person, for claims of differential privacy
+            about the owner's file.
         say: Called with a line of progress before each step.
 
     Returns:
@@ -50,7 +55,16 @@ def audit(
     """
     controls = controls or Controls()
     if isinstance(mechanism, Samples):
-        return audit_synthetic(mechanism, splits, attacks=attacks, effort=effort, seed=seed, controls=controls, say=say)
+        return audit_synthetic(
+            mechanism,
+            splits,
+            attacks=attacks,
+            effort=effort,
+            seed=seed,
+            controls=controls,
+            neighbour=neighbour,
+            say=say,
+        )
     if effort.students:
         raise UsageError(f"{mechanism.name} releases no synthetic records to learn from: leave out --student.")
     scene = scene_of(mechanism, splits, effort, seed, controls)
@@ -59,12 +73,17 @@ def audit(
     features = picture(payload, victim, effort.geometry, derive_seed(seed, "geometry"))  # first: it may be refused
     utility = utility_scores(mechanism, scene, say)
     found = carry_out(trials(plans, attacks), mechanism.name, say)
+    claimed = mechanism.guarantee()
+    if claimed.kind == "dp" and attacks is None and effort.tries(CLAIM):
+        say(f"{mechanism.name}: {RELEASED}")
+        found.scores.append(release_score(mechanism, victim, min(effort.draws, MOST_RELEASED)))
+        found.titles[RELEASED] = (TITLE, "")
     victims = derive_seed(seed, "victims")
     return Audit(
         mechanism=mechanism.name,
         traits=mechanism.traits,
         data=victim.name,
-        guarantee=mechanism.guarantee().beside(scene.release.utility),
+        guarantee=claimed.beside(scene.release.utility),
         utility=tuple(utility),
         attacks=with_leakage(found.scores),
         skipped=tuple(found.skipped),

@@ -1,10 +1,13 @@
 """How private a method can be at most: an auditor who knows everything but whether one record was there.
 
-The auditor runs the method's own ``learn`` once more, with the noise of the fitted run, and puts every question that is
-asked to two data sets of its own which differ in one record. It sees the noisy answers, and tells the two apart. That
-is the adversary which (ε, δ) is about, so a bound above the claimed ε refutes the claim, and one far below it only says
-that these records are no worst case. How often the right world is named gives the bound; nothing about the noise is
-assumed.
+The auditor runs the method's own ``learn`` once more, with noise from the generator that protected the fitted run, and
+puts every question that is asked to two data sets which differ in one record or person. It sees the noisy answers, and
+tells the two apart. That is the adversary which (ε, δ) is about, so a bound above the claimed ε refutes the claim, and
+one far below it only says that these records are no worst case. How often the right world is named gives the bound;
+nothing about the noise is assumed, but that outputs of its generator may be drawn again.
+
+The two data sets are the auditor's own, or (``canary-file``) what loading and splitting make of the owner's file, and
+of the same file without one record or person: what goes wrong before the mechanism shows as well.
 """
 
 from __future__ import annotations
@@ -22,12 +25,13 @@ from sfumato.auditing.effort import Effort
 from sfumato.auditing.noise_layer_bound import layer_bound
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.metrics import Values
+from sfumato.core.origin import hash_rows
 from sfumato.core.randomness import derive_seed
 from sfumato.core.score import Score
 from sfumato.mechanisms.base import no_progress
 from sfumato.mechanisms.synth.methods.method import public_number
 from sfumato.privacy.canary_listeners import Crowd, Listener, Pair
-from sfumato.privacy.discrete_gaussian import RepeatableNoise
+from sfumato.privacy.discrete_gaussian import Noise, RepeatableNoise, ResampledNoise
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.lower_bounds import epsilon_lower_bound
 from sfumato.privacy.neighbouring_worlds import Answered, Auditor, Twin
@@ -40,11 +44,12 @@ if TYPE_CHECKING:
 
 THREAT = "differential-privacy"
 METRIC = "epsilon-lower-bound"
-WORST, NATURAL, ONE_RUN = "canary-worst", "canary-natural", "canary-one-run"
+WORST, NATURAL, FILE, ONE_RUN = "canary-worst", "canary-natural", "canary-file", "canary-one-run"
 LAYER, GRADIENT = "noise-layer", "canary-gradient"
 TITLES = {
     WORST: "Worst-case canary",
     NATURAL: "Natural canary",
+    FILE: "The file without one record or person",
     ONE_RUN: "One run, many canaries",
     GRADIENT: "Gradients before the noise",
 }
@@ -54,6 +59,8 @@ _SAMPLE = 1000
 """The owner's records beside a natural canary."""
 _MOST_DRAWN = 40_000_000
 """Answers drawn in one world in all: a plan of many questions has fewer transcripts."""
+_MOST_OUTPUTS = 2**16
+"""Outputs of the run's own noise generator, which takes some seconds for so many."""
 _FEWEST = 10
 """Alarms in the half that chooses the threshold: a rarer event would not be seen in the other half."""
 _SURE = 0.9999
@@ -62,10 +69,14 @@ _SURE = 0.9999
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Two data sets: ``common``, and ``common`` with one ``record`` more."""
+    """Two data sets: ``common``, with ``instead`` if that is given, and ``common`` with the ``record``.
+
+    A record is one, or all of a person.
+    """
 
     common: Records
     record: Records
+    instead: Records | None = None
 
 
 @dataclass(frozen=True)
@@ -87,26 +98,40 @@ def obstacle(mechanism: LearnsByCounter) -> str | None:
     return None
 
 
-def canary_scores(mechanism: LearnsByCounter, owner: Dataset, effort: Effort, seed: int) -> list[Score]:
-    """A lower bound of ε from each kind of canary, beside what is claimed."""
+def unheard(mechanism: LearnsByCounter, effort: Effort) -> str | None:
+    """How much of the run canaries do not hear at this effort, or None if they hear every answer."""
+    every = sum(ask.count for ask in mechanism.ledger_.plan)
+    return f"{effort.questions} of {every} answers are heard at this effort" if effort.questions < every else None
+
+
+def canary_scores(
+    mechanism: LearnsByCounter, owner: Dataset, effort: Effort, seed: int, neighbour: Dataset | None = None
+) -> list[Score]:
+    """A lower bound of ε from each kind of canary, beside what is claimed.
+
+    ``neighbour`` holds the owner's records in the same file without one record or person.
+    """
     started = time.perf_counter()
     seed = derive_seed(seed, "canaries")
     if mechanism.method_.name == LAYER:
         value, most, runs = layer_bound(mechanism, seed)
         return [_score(GRADIENT, value, most, runs, mechanism, time.perf_counter() - started)]
-    codes = codes_of(mechanism, owner)
-    pairs = {WORST: worst_case(mechanism), NATURAL: natural(owner, codes, derive_seed(seed, NATURAL))}
+    records = mechanism.records(owner)
+    people = len(owner) if records.who is None else len(torch.unique(records.who))
+    pairs = {WORST: worst_case(mechanism), NATURAL: natural(records, derive_seed(seed, NATURAL))}
+    if neighbour is not None:
+        pairs[FILE] = between(records, mechanism.records(neighbour), derive_seed(seed, FILE))
     common = pairs[NATURAL].common
-    crowd, coins = gathered(mechanism, common, effort.canaries, derive_seed(seed, ONE_RUN))
     questions = min(effort.questions, sum(ask.count for ask in mechanism.ledger_.plan))
     draws = min(effort.draws, _MOST_DRAWN // questions)
+    noise = ResampledNoise(mechanism.noise(), min(draws, _MOST_OUTPUTS), derive_seed(seed, "noise"))
+    crowd, coins = gathered(mechanism, common, effort.canaries, derive_seed(seed, ONE_RUN), noise)
     heard: dict[str, list[Losses]] = {name: [] for name in pairs}
     for number in range(effort.canary_runs):
-        noise = RepeatableNoise(derive_seed(seed, number))
-        ears = {name: Pair(pair.common, pair.record, draws, noise) for name, pair in pairs.items()}
+        ears = {name: Pair(pair.common, pair.record, draws, noise, pair.instead) for name, pair in pairs.items()}
         every = [*ears.values(), *([crowd] if number == 0 else [])]
         counter = Listener(common, _afresh(mechanism.ledger_), every, noise=noise, most=effort.questions)
-        listen(_built(mechanism, len(owner)), counter)
+        listen(_built(mechanism, people), counter)
         for name, ear in ears.items():
             heard[name].append(Losses(ear.without, ear.within))
     found = {name: lower_bound(together(losses), mechanism.delta) for name, losses in heard.items()}
@@ -125,26 +150,52 @@ def worst_case(mechanism: LearnsByCounter) -> Neighbours:
     return Neighbours(common, _records(heaviest(schema, 1), np.array([last], dtype=np.int64)))
 
 
-def natural(owner: Dataset, codes: IntArray, seed: int) -> Neighbours:
-    """Some of the owner's records, and the one among them that is farthest from all others."""
+def natural(records: Records, seed: int) -> Neighbours:
+    """Some of the owner's records, and the one among them that is farthest from all others, with all of its person."""
     from sklearn.neighbors import NearestNeighbors
 
-    rows = np.random.default_rng(seed).permutation(len(owner))[: _SAMPLE + 1]
-    flat = owner.x[rows].reshape(len(rows), -1)
-    distance = NearestNeighbors(n_neighbors=min(2, len(rows))).fit(flat).kneighbors(flat)[0][:, -1]
+    some = records.take(torch.from_numpy(np.random.default_rng(seed).permutation(len(records))[: _SAMPLE + 1]))
+    flat = some.x.flatten(1).numpy()
+    distance = NearestNeighbors(n_neighbors=min(2, len(some))).fit(flat).kneighbors(flat)[0][:, -1]
     odd = int(distance.argmax())
-    rest = np.delete(rows, odd)
-    lone = rows[odd : odd + 1]
-    return Neighbours(_records(owner.x[rest], codes[rest]), _records(owner.x[lone], codes[lone]))
+    theirs = torch.arange(len(some)) == odd if some.who is None else some.who == some.who[odd]
+    return Neighbours(some.take(~theirs), some.take(theirs))
 
 
-def gathered(mechanism: LearnsByCounter, common: Records, count: int, seed: int) -> tuple[Crowd, IntArray]:
+def between(records: Records, others: Records, seed: int) -> Neighbours:
+    """What differs between the owner's records from two files, beside some of those that do not differ."""
+    kept, instead = ({key: list(rows) for key, rows in _by_content(each).items()} for each in (records, others))
+    same: list[int] = []
+    for key, rows in kept.items():
+        while rows and instead.get(key):
+            same.append(rows.pop())
+            instead[key].pop()
+    more, less = ([row for rows in left.values() for row in rows] for left in (kept, instead))
+    some = np.random.default_rng(seed).permutation(np.array(same, dtype=np.int64))[:_SAMPLE]
+    common = records.take(torch.from_numpy(some))
+    swapped = None if not less else others.take(torch.tensor(less))
+    return Neighbours(common, records.take(torch.tensor(more, dtype=torch.int64)), swapped)
+
+
+def _by_content(records: Records) -> dict[bytes, list[int]]:
+    """The rows of each content: x, class and weight."""
+    weight = torch.ones(len(records)) if records.weight is None else records.weight
+    rows = torch.cat([records.x.flatten(1).double(), records.y[:, None].double(), weight[:, None].double()], dim=1)
+    found: dict[bytes, list[int]] = {}
+    for place, key in enumerate(hash_rows(rows.numpy())):
+        found.setdefault(key.tobytes(), []).append(place)
+    return found
+
+
+def gathered(
+    mechanism: LearnsByCounter, common: Records, count: int, seed: int, noise: Noise
+) -> tuple[Crowd, IntArray]:
     """So many random records of the domain, each beside ``common`` with probability ½; and which of them are."""
     rng = np.random.default_rng(seed)
     classes = int(np.prod(mechanism.sizes_, dtype=np.int64))
     canaries = _records(uniform(mechanism.schema_, count, derive_seed(seed, "x")), rng.integers(0, classes, count))
     coins = rng.integers(0, 2, count)
-    return Crowd(common, canaries, coins, RepeatableNoise(derive_seed(seed, "noise"))), coins
+    return Crowd(common, canaries, coins, noise), coins
 
 
 def whole_runs(mechanism: LearnsByCounter, neighbours: Neighbours, records: int, runs: int, seed: int) -> Losses:
@@ -201,21 +252,17 @@ def guessed(crowd: Crowd, coins: IntArray, delta: float) -> tuple[float, float]:
     return found[0], found[1]
 
 
-def codes_of(mechanism: LearnsByCounter, data: Dataset) -> IntArray:
-    """The joint class of each record, as the method sees it."""
-    if not mechanism.sizes_:
-        return np.zeros(len(data), dtype=np.int64)
-    labels = tuple(data.utility[name] for name in mechanism.schema_.utility)
-    return np.ravel_multi_index(labels, mechanism.sizes_).astype(np.int64)
-
-
 def _bound(losses: Losses, threshold: float, delta: float, confidence: float = 0.95) -> float:
     hits, alarms = (int((values >= threshold).sum()) for values in (losses.within, losses.without))
     return epsilon_lower_bound(hits, len(losses.within), alarms, len(losses.without), delta, confidence)
 
 
 def _score(name: str, value: float, most: float, n: int, mechanism: LearnsByCounter, seconds: float) -> Score:
-    claimed = mechanism.guarantee().epsilon
+    return claim_score(name, value, most, n, mechanism.guarantee().epsilon, seconds)
+
+
+def claim_score(name: str, value: float, most: float, n: int, claimed: float | None, seconds: float) -> Score:
+    """A lower bound of ε, in an interval that ends with the claim unless the bound refutes it."""
     high = claimed if claimed is not None and claimed >= value else most
     return Score(
         attack=name,
@@ -233,10 +280,10 @@ def _score(name: str, value: float, most: float, n: int, mechanism: LearnsByCoun
     )
 
 
-def _built(mechanism: LearnsByCounter, records: int) -> Method:
+def _built(mechanism: LearnsByCounter, people: int) -> Method:
     """The method again, with nothing learnt."""
     method = type(mechanism.method_)(mechanism.method_.task)
-    method.plan(public_number(records))  # as fit does, before it learns
+    method.plan(public_number(people))  # as fit does, before it learns
     return method
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sfumato.attacks.base import Attack
 from sfumato.attacks.registry import membership_suite
-from sfumato.auditing.canaries import TITLES, canary_scores, obstacle
+from sfumato.auditing.canaries import TITLES, canary_scores, obstacle, unheard
 from sfumato.auditing.controls import Controls
 from sfumato.auditing.effort import Effort
 from sfumato.auditing.fidelity import fidelity_scores, nearest_real
@@ -41,6 +41,7 @@ def audit_synthetic(
     effort: Effort,
     seed: int,
     controls: Controls,
+    neighbour: Dataset | None,
     say: Say,
 ) -> Audit:
     """What students learn, who is recognised as a member, what ε the answers show, and how alike the records are."""
@@ -57,7 +58,9 @@ def audit_synthetic(
         reason = obstacle(mechanism)
         if reason is None:
             say(f"{mechanism.name}: canaries")
-            found.scores += canary_scores(mechanism, splits.owner, effort, seed)
+            found.scores += canary_scores(mechanism, splits.owner, effort, seed, neighbour)
+            if missed := unheard(mechanism, effort):
+                skipped.append(("canaries to the end", missed))
         else:
             skipped.append(("canaries", reason))
     fidelity: list[Score] = []

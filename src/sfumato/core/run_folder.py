@@ -187,8 +187,8 @@ class RunFolder:
 
     @property
     def format(self) -> int:
-        """The version of the folder's layout."""
-        found = self._status().get("format", 1)
+        """The version of the folder's layout; that of this version if the run was killed before it was written."""
+        found = self._status().get("format", 1) if (self.path / "status.json").is_file() else FORMAT
         return found if isinstance(found, int) else 1
 
     @property

@@ -15,11 +15,12 @@ import numpy.typing as npt
 from sfumato.core.dataset import Dataset, IntArray, Splits
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.origin import Hashes
-from sfumato.data.column_roles import Names, of_schema
+from sfumato.data.column_roles import Names, of_schema, resolve
 from sfumato.data.domain import DomainName
 from sfumato.data.loading import read, rows_within, schema_of
 from sfumato.data.placement import placed, subjects_in, subjects_of
 from sfumato.data.readers.locate import LocatedSource, SourceName, open_data
+from sfumato.data.readers.thinned import without_subject
 
 SHARES = (0.6, 0.2, 0.2)
 NAMES = ("owner", "attacker", "victim")
@@ -62,6 +63,7 @@ def load_splits(
     limit: int | None = None,
     shares: Sequence[float] | None = None,
     domain: DomainName = None,
+    without: str | None = None,
 ) -> Splits:
     """Load a source and split it into owner, attacker and victim.
 
@@ -76,6 +78,7 @@ def load_splits(
         limit: Number of records in all, about (see ``load``); by default every record is used.
         shares: Fractions of the records. Three for owner, attacker and victims; two for owner and attacker if the
             source has a test part; or the owner's alone, and the others get equal parts of the rest.
+        without: A subject (one of ``Dataset.ids``) that is left out, as if the file had never had it: for audits.
 
     Returns:
         The three parts, with the labels asked for.
@@ -87,6 +90,10 @@ def load_splits(
     if shares is not None:
         _check_shares(shares)
     opened = open_data(source)
+    if without is not None:
+        roles = resolve(opened.reference, opened.entry, x=x, utility=utility, private=private, id=id)
+        utility = [label.name for label in roles.utility] if utility is None else utility
+        opened = without_subject(opened, without, roles.id)
     schema = schema_of(opened, x=x, utility=utility, private=private, id=id, domain=domain)
     sources = opened.chosen("all")
     rows = rows_within(opened, sources, schema, limit, seed)

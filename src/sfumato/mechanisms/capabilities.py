@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from sfumato.core.origin import Origin
     from sfumato.core.schema import Schema
     from sfumato.mechanisms.synth.methods.method import Method
+    from sfumato.privacy.discrete_gaussian import Noise
     from sfumato.privacy.ledger import Ledger
+    from sfumato.privacy.query_counter import Records
 
 
 @runtime_checkable
@@ -133,6 +135,12 @@ class LearnsByCounter(Protocol):
 
     def guarantee(self) -> Guarantee:
         """What is claimed."""
+
+    def records(self, data: Dataset) -> Records:
+        """The records as the counter holds them."""
+
+    def noise(self) -> Noise:
+        """The generator of the noise that protects a run."""
 
 
 @runtime_checkable

@@ -66,8 +66,7 @@ class Listener(Auditor):
     def sampled(self, name: str, rows: Rows, bound: float) -> torch.Tensor:
         ask = self.ledger.ask(name)
         randomness = self._noise.randomness()
-        chosen = torch.from_numpy(randomness.uniform((len(self._records),)) < ask.rate)
-        answer = clipped_total(self._records.take(chosen), rows, bound, self._records)
+        answer = clipped_total(self._records.sample(ask.rate, randomness), rows, bound, self._records)
         noise = torch.from_numpy(bound * ask.noise * randomness.normal(tuple(answer.shape))).to(answer.dtype)
         for ear in self._ears:
             ear.sample(ask, rows, bound)
@@ -86,12 +85,15 @@ class Listener(Auditor):
 class Pair(Ear):
     """Collects the privacy losses, as defined by ``Twin``, of many transcripts in each of two neighbouring worlds.
 
-    Only the answer's component along v = f(D′) − f(D) distinguishes the worlds, so only that is drawn.
+    D′ has ``record`` beside ``common``; D has nothing, or ``instead`` if two files differ in more than one record. Only
+    the answer's component along v = f(D′) − f(D) distinguishes the worlds, so only that is drawn.
     """
 
-    def __init__(self, common: Records, record: Records, draws: int, noise: Noise) -> None:
-        self._common, self._record, self._joined = common, record, joined(common, record)
-        self._noise = noise
+    def __init__(
+        self, common: Records, record: Records, draws: int, noise: Noise, instead: Records | None = None
+    ) -> None:
+        self._common = common if instead is None else joined(common, instead)
+        self._record, self._joined, self._noise = record, joined(common, record), noise
         self.without, self.within = np.zeros(draws), np.zeros(draws)
 
     def sum(self, ask: Ask, total: Total, sensitivity: float) -> None:
@@ -106,6 +108,8 @@ class Pair(Ear):
 
     def sample(self, ask: Ask, rows: Rows, bound: float) -> None:
         randomness, sigma = self._noise.randomness(), bound * ask.noise
+        if len(self._record) == 0:
+            return
         _, shift = sampled_shift(self._common, self._record, rows, bound, ask.rate, randomness)
         size = float(shift.norm())
         if size == 0.0:
@@ -117,6 +121,8 @@ class Pair(Ear):
             losses[:] += sampled_loss(along * size, size, sigma, ask.rate)
 
     def response(self, ask: Ask) -> None:
+        if len(self._record) == 0:
+            return
         code = int(self._record.y[0])
         for losses, there in ((self.without, False), (self.within, True)):
             given = respond(np.full(len(losses), code), ask, self._noise.randomness(), there=there)

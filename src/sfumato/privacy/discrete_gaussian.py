@@ -62,6 +62,26 @@ class ExactNoise(Noise):
         return Secure()
 
 
+class ResampledNoise(Noise):
+    """Draws again from outputs of another generator: for auditors, who need more of its noise than it makes in time.
+
+    A generator that adds too little noise, or none, hands on exactly that.
+    """
+
+    def __init__(self, source: Noise, outputs: int, seed: int) -> None:
+        self._source = source
+        self._outputs = source.whole(np.zeros(outputs, dtype=np.int64), 2.0**GRID_BITS)
+        self._generator = np.random.default_rng(seed)
+
+    def whole(self, values: IntArray, scale: float) -> IntArray:
+        if scale != 2.0**GRID_BITS:
+            raise ValueError(f"the outputs are of scale {2.0**GRID_BITS:g}, not {scale:g}.")
+        return np.asarray(values + self._generator.choice(self._outputs, values.shape))
+
+    def randomness(self) -> Randomness:
+        return self._source.randomness()
+
+
 class RepeatableNoise(Noise):
     """Seeded noise for tests and auditors; it protects nobody."""
 

@@ -21,6 +21,7 @@ from sfumato.core.errors import RuleBroken, UsageError
 from sfumato.privacy.gaussian_mechanism import gaussian_epsilon, gaussian_sigma
 
 RELATION = "add or remove one record"
+PERSON = "add or remove one person with all their records"
 BLANKED = "one record is there or blank; how many there are is public"
 """The neighbouring relation of a plan with randomised response."""
 _STEP = 1e-4
@@ -182,10 +183,13 @@ def _relation(plan: Sequence[Ask]) -> Any:
 
 
 class Ledger:
-    """The fixed plan of a run, and how much of it has been asked so far."""
+    """The fixed plan of a run, and how much of it has been asked so far; ``people`` says that persons come and go, not
+    records."""
 
-    def __init__(self, plan: Plan, epsilon: float, delta: float, asked: Sequence[int] | None = None) -> None:
-        self.plan, self.epsilon, self.delta = plan, epsilon, delta
+    def __init__(
+        self, plan: Plan, epsilon: float, delta: float, asked: Sequence[int] | None = None, *, people: bool = False
+    ) -> None:
+        self.plan, self.epsilon, self.delta, self.people = plan, epsilon, delta, people
         self.asked = list(asked) if asked is not None else [0] * len(plan)
         self.bypassed: str | None = None
         """Why the records were read without noise, if they were. Then no ε is proven."""
@@ -207,8 +211,9 @@ class Ledger:
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of ``budget.json``: the target, ε by three accountants, and each query on its own."""
+        blanked = any(ask.kind == "response" for ask in self.plan)
         return {
-            "relation": BLANKED if any(ask.kind == "response" for ask in self.plan) else RELATION,
+            "relation": BLANKED if blanked else PERSON if self.people else RELATION,
             "target": {"epsilon": self.epsilon, "delta": self.delta},
             "spent": {
                 "epsilon": pld_epsilon(self.plan, self.delta),
@@ -228,6 +233,7 @@ class Ledger:
     def from_json(cls, value: dict[str, Any]) -> Ledger:
         plan = tuple(Ask(**{field.name: event[field.name] for field in fields(Ask)}) for event in value["events"])
         target = value["target"]
-        ledger = cls(plan, target["epsilon"], target["delta"], [event["asked"] for event in value["events"]])
+        asked, people = [event["asked"] for event in value["events"]], value["relation"] == PERSON
+        ledger = cls(plan, target["epsilon"], target["delta"], asked, people=people)
         ledger.bypassed = value["bypassed"]
         return ledger

@@ -103,15 +103,27 @@ class Twin(Auditor):
 
 
 def joined(records: Records, more: Records) -> Records:
-    """Append ``more`` records."""
-    return Records(torch.cat([records.x, more.x]), torch.cat([records.y, more.y]))
+    """Append ``more`` records, of other people."""
+    x, y = torch.cat([records.x, more.x]), torch.cat([records.y, more.y])
+    if records.who is None and more.who is None:
+        return Records(x, y)
+    (weight, who), (heavy, whose) = _counted(records), _counted(more)
+    first = int(who.max()) + 1 if len(who) else 0
+    return Records(x, y, torch.cat([weight, heavy]), torch.cat([who, first + whose]))
+
+
+def _counted(records: Records) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return weight and person of each record; without people each is somebody's only one."""
+    if records.weight is None or records.who is None:
+        return torch.ones(len(records), dtype=torch.float64), torch.arange(len(records))
+    return records.weight, records.who
 
 
 def sampled_shift(
     common: Records, record: Records, rows: Rows, bound: float, rate: float, randomness: Randomness
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the clipped sum over a Poisson sample of ``common``, and how far ``record`` would move it: (m,) each."""
-    sample = common.take(torch.from_numpy(randomness.uniform((len(common),)) < rate))
+    sample = common.sample(rate, randomness)
     without = clipped_total(sample, rows, bound, record).double()
     return without, clipped_total(joined(sample, record), rows, bound, record).double() - without
 

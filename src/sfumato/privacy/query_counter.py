@@ -16,6 +16,7 @@ import numpy.typing as npt
 import torch
 
 from sfumato.core.errors import DataError, RuleBroken
+from sfumato.core.randomness import Randomness
 from sfumato.core.run_folder import read_tensors, write_tensors_once
 from sfumato.privacy.discrete_gaussian import DoubleArray, ExactNoise, Noise
 from sfumato.privacy.ledger import Ask, Ledger
@@ -26,16 +27,34 @@ CHUNK = 1024
 
 @dataclass(frozen=True)
 class Records:
-    """x (n, *shape), float32 in [0, 1], and y (n,), class codes; without labels all y are 0."""
+    """x (n, *shape), float32 in [0, 1], and y (n,), class codes; without labels all y are 0.
+
+    Where people have several records, ``who`` (n,) numbers the person of each, and ``weight`` (n,) is what it counts.
+    The weights of a person add up to 1 at most: if every record's part rⱼ of a sum is clipped to ``bound``, all records
+    of a person move it by ‖Σ wⱼ·rⱼ‖ ≤ Σ wⱼ·‖rⱼ‖ ≤ bound. The sensitivity for a person is that for a record.
+    """
 
     x: torch.Tensor
     y: torch.Tensor
+    weight: torch.Tensor | None = None
+    who: torch.Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.x)
 
     def take(self, rows: torch.Tensor | slice) -> Records:
-        return Records(self.x[rows], self.y[rows])
+        weight, who = (None if each is None else each[rows] for each in (self.weight, self.who))
+        return Records(self.x[rows], self.y[rows], weight, who)
+
+    def weighted(self, values: torch.Tensor) -> torch.Tensor:
+        """Return (n, m) values times the weight of each record."""
+        return values if self.weight is None else values * self.weight.to(values.dtype).unsqueeze(1)
+
+    def sample(self, rate: float, randomness: Randomness) -> Records:
+        """Return a Poisson sample of the people, with all records of each."""
+        people = len(self) if self.who is None else int(self.who.max()) + 1 if len(self) else 0
+        there = torch.from_numpy(randomness.uniform((people,)) < rate)
+        return self.take(there if self.who is None else there[self.who])
 
     def chunks(self) -> Iterator[Records]:
         """Iterate over the records, ``CHUNK`` at a time."""
@@ -86,7 +105,7 @@ class Counter(ABC):
         def total(records: Records) -> DoubleArray:
             found: torch.Tensor | None = None
             for chunk in records.chunks():
-                values = clipped(rows(chunk).double(), bound)  # (n, m)
+                values = chunk.weighted(clipped(rows(chunk).double(), bound))  # (n, m)
                 found = torch.zeros(size, values.shape[1], dtype=torch.float64) if found is None else found
                 found.index_add_(0, _codes(groups, chunk, size), values)
             return np.asarray(_something(found, name).numpy())
@@ -106,12 +125,11 @@ class Counter(ABC):
             found: torch.Tensor | None = None
             for chunk in records.chunks():
                 values = clipped(rows(chunk).double(), bound)  # (n, k)
-                width = values.shape[1]
+                heavy, width = chunk.weighted(values), values.shape[1]
                 found = torch.zeros(size, width, width, dtype=torch.float64) if found is None else found
                 codes = _codes(groups, chunk, size)
                 for code in torch.unique(codes).tolist():
-                    inside = values[codes == code]
-                    found[code] += inside.T @ inside
+                    found[code] += heavy[codes == code].T @ values[codes == code]
             return _packed(np.asarray(_something(found, name).numpy()))
 
         return _unpacked(self._answer(name, total, bound**2))
@@ -124,10 +142,10 @@ class Counter(ABC):
             for chunk in records.chunks():
                 left, right = pairs(chunk)  # (n, a), (n, b)
                 norms = left.norm(dim=1) * right.norm(dim=1)  # of a bᵀ, without forming it
+                factor = chunk.weighted((bound / norms.clamp(min=bound)).unsqueeze(1))
                 finite = torch.isfinite(norms)
                 if not finite.all():
-                    left, right, norms = left[finite], right[finite], norms[finite]
-                factor = (bound / norms.clamp(min=bound)).unsqueeze(1)
+                    left, right, factor = left[finite], right[finite], factor[finite]
                 if left.shape[1] < right.shape[1]:  # the smaller one is cheaper to scale
                     left = left * factor
                 else:
@@ -178,8 +196,7 @@ class QueryCounter(Counter):
     def sampled(self, name: str, rows: Rows, bound: float) -> torch.Tensor:
         ask = self._ask(name, "sum")
         randomness = self._noise.randomness()
-        chosen = torch.from_numpy(randomness.uniform((len(self._records),)) < ask.rate)
-        total = clipped_total(self._records.take(chosen), rows, bound, self._records)
+        total = clipped_total(self._records.sample(ask.rate, randomness), rows, bound, self._records)
         return total + torch.from_numpy(bound * ask.noise * randomness.normal(tuple(total.shape))).to(total.dtype)
 
     def responses(self, name: str) -> torch.Tensor:
@@ -205,7 +222,7 @@ def clipped_total(sample: Records, rows: Rows, bound: float, everyone: Records) 
     """Return Σ clip(row, bound) over a sample that may be empty: (m,)."""
     if len(sample) == 0:
         return torch.zeros_like(rows(everyone.take(slice(0, 1)))[0])  # only its shape matters
-    return clipped_sum(rows(sample), bound)
+    return clipped_sum(rows(sample), bound, sample.weight)
 
 
 def clipped(values: torch.Tensor, bound: float) -> torch.Tensor:
@@ -215,12 +232,14 @@ def clipped(values: torch.Tensor, bound: float) -> torch.Tensor:
     return values * (bound / norms.clamp(min=bound))
 
 
-def clipped_sum(values: torch.Tensor, bound: float) -> torch.Tensor:
-    """Sum ``clipped(values, bound)`` over the rows, (n, m) → (m,), in one pass instead of five."""
+def clipped_sum(values: torch.Tensor, bound: float, weight: torch.Tensor | None = None) -> torch.Tensor:
+    """Sum ``clipped(values, bound)``, times the weights, over the rows, (n, m) → (m,), in one pass instead of five."""
     norms: torch.Tensor = values.norm(dim=1)
     if not bool(torch.isfinite(norms).all()):
-        return clipped(values, bound).sum(dim=0)
-    return (bound / norms.clamp(min=bound)) @ values
+        values = clipped(values, bound)
+        norms = torch.full_like(norms, bound)
+    factor = bound / norms.clamp(min=bound)
+    return (factor if weight is None else factor * weight.to(factor.dtype)) @ values
 
 
 def _codes(groups: Groups | None, chunk: Records, size: int) -> torch.Tensor:

@@ -14,8 +14,9 @@ from sfumato.core.dataset import Splits
 from sfumato.core.errors import DataError
 from sfumato.core.run_folder import RunFolder, atomic, write_tensors
 from sfumato.mechanisms import load_mechanism
+from sfumato.mechanisms.capabilities import LearnsByCounter
 from sfumato.report import render_card
-from sfumato.workflow.fitting import same_cut, same_records, splits_of
+from sfumato.workflow.fitting import neighbour_of, same_cut, same_records, splits_of
 from sfumato.workflow.repeated_records import warn_of_repeats
 
 
@@ -46,6 +47,7 @@ def audit_run(
         effort=effort,
         seed=config["run"]["seed"],
         controls=controls,
+        neighbour=neighbour_of(config, splits) if isinstance(mechanism, LearnsByCounter) else None,
         say=say,
     )
     return store(run, result, effort)

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import sfumato
-from sfumato.core.dataset import Splits
+from sfumato.core.dataset import Dataset, Splits
 from sfumato.core.errors import DataError, SfumatoError
 from sfumato.core.run_folder import RunFolder, read_json
 from sfumato.core.schema import Schema
@@ -45,6 +47,13 @@ def _own_shares(kind: type[Mechanism]) -> dict[str, Any]:
 def splits_of(config: Mapping[str, Any]) -> Splits:
     """The owner, attacker and victim records that a configuration speaks of."""
     return load_splits(**config["data"], seed=config["run"]["seed"])
+
+
+def neighbour_of(config: Mapping[str, Any], splits: Splits) -> Dataset:
+    """The owner's records if the file lacked one of the owner's people, the one with the most records."""
+    people, first, each = np.unique(splits.owner.ids, return_index=True, return_counts=True)
+    gone = str(people[np.lexsort((first, -each))[0]])
+    return load_splits(**config["data"], seed=config["run"]["seed"], without=gone).owner
 
 
 def same_cut(run: RunFolder) -> None:

@@ -1,4 +1,4 @@
-"""`synth`: a synthetic data set with (ε, δ)-differential privacy for every record that it was learnt from."""
+"""`synth`: a synthetic data set with (ε, δ)-differential privacy for every record, or every person, behind it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import torch
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError, RuleBroken, UsageError, unknown
 from sfumato.core.extras import require
-from sfumato.core.guarantee import Condition, Covers, Guarantee
+from sfumato.core.guarantee import Condition, Covers, Guarantee, Unit
 from sfumato.core.randomness import Randomness, Seeded, fresh_seed
 from sfumato.core.run_folder import RunFolder, read_json, write_json
 from sfumato.core.schema import Schema
@@ -23,13 +23,15 @@ from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism, Progress
 from sfumato.mechanisms.parameters import choice, number, text, whole
 from sfumato.mechanisms.synth.smooth_warps import BEND
-from sfumato.privacy.ledger import RELATION, Ledger, calibrated, check_target, pld_epsilon
+from sfumato.privacy.ledger import PERSON, Ledger, calibrated, check_target, pld_epsilon
 
 if TYPE_CHECKING:
     from torch import nn
 
     from sfumato.mechanisms.synth.methods.method import Method
+    from sfumato.privacy.discrete_gaussian import Noise
     from sfumato.privacy.ledger import Plan
+    from sfumato.privacy.query_counter import Records
 
 BUDGET = "budget.json"
 ANSWERS = "answers"
@@ -60,6 +62,11 @@ class Synth(Mechanism):
 
     The budget is spent by ``fit``, once; ``release`` and ``sample`` are free. The noise comes from the operating
     system, so two fits with one seed differ: the seed is of initial weights only.
+
+    Where subjects are named, the promise is for a person with all records that person has. With n records each of them
+    weighs min(1/n, 1/``per_person``), so that a person weighs 1 at most and the noise is the same as for records
+    (``privacy.query_counter.Records``). At ``per_person`` = 1 every person counts the same; a larger value lets people
+    with up to so many records count by their number, and makes everything smaller beside the noise.
     """
 
     name = "synth"
@@ -77,6 +84,9 @@ class Synth(Mechanism):
         help="data: part of the record; noisy: Theorem 3; public: known anyway; none: no labels",
     )
     steps: int = whole(default=0, low=0, high=10_000_000, help="steps of training; 0: the method's own")
+    per_person: int = whole(
+        default=1, low=1, high=1_000_000, help="with --id: a person's records count by their number up to so many"
+    )
     bend: float = number(default=BEND, low=0.0, high=0.5, help="how far mixture bends drawn pictures, in sides")
 
     @property
@@ -111,20 +121,36 @@ class Synth(Mechanism):
         )
 
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
-        from sfumato.privacy.query_counter import QueryCounter, Records
+        from sfumato.privacy.query_counter import QueryCounter
 
         if start is not None:
             raise UsageError("synth cannot start from another run: its records would be paid for twice.")
-        codes = self._codes(data)
-        plan = self._checked_plan(data, codes)
-        self.ledger_ = Ledger(plan, self.epsilon, self.delta)
+        records = self.records(data)
+        plan = self._checked_plan(data, records)
+        self.ledger_ = Ledger(plan, self.epsilon, self.delta, people=data.named)
         kept = self._begin(run)
-        records = Records(torch.from_numpy(np.array(data.x)), torch.from_numpy(codes))
-        counter = QueryCounter(records, self.ledger_, kept=kept)
+        counter = QueryCounter(records, self.ledger_, noise=self.noise(), kept=kept)
         self.method_.learn(counter, progress)
         if not self.ledger_.complete:
             raise RuleBroken(f"{self.method_.name} asked less than it planned: {self.ledger_.asked}.")
         self.spent_ = self.ledger_.to_json()
+
+    def noise(self) -> Noise:
+        """The generator of the noise that protects the run; an auditor draws from the same."""
+        from sfumato.privacy.discrete_gaussian import ExactNoise
+
+        return ExactNoise()
+
+    def records(self, data: Dataset) -> Records:
+        """The records as the counter holds them, with weights where people are named."""
+        from sfumato.privacy.query_counter import Records
+
+        x, y = torch.from_numpy(np.array(data.x)), torch.from_numpy(self._codes(data))
+        if not data.named:
+            return Records(x, y)
+        _, who, each = np.unique(data.ids, return_inverse=True, return_counts=True)
+        weight = 1.0 / np.maximum(each, self.per_person)
+        return Records(x, y, torch.from_numpy(weight[who]), torch.from_numpy(who.astype(np.int64)))
 
     def _codes(self, data: Dataset) -> IntArray:
         """The joint class of each record; 0 without labels."""
@@ -133,23 +159,26 @@ class Synth(Mechanism):
         labels = tuple(data.utility[name] for name in data.schema.utility)
         return np.ravel_multi_index(labels, self.sizes_).astype(np.int64)
 
-    def _checked_plan(self, data: Dataset, codes: IntArray) -> Plan:
+    def _checked_plan(self, data: Dataset, records: Records) -> Plan:
         """The calibrated plan, after everything that can be refused has been: nothing is spent before."""
         from sfumato.mechanisms.synth.methods.method import public_number
 
-        if self.delta >= 1.0 / len(data):
+        people, unit = (len(np.unique(data.ids)), "person") if data.named else (len(data), "record")
+        if self.delta >= 1.0 / people:
             raise UsageError(
-                f"synth: delta {self.delta:g} is not below 1/{len(data)}, the share of one record in {data.name}: "
-                "such a promise allows to publish a record outright. Lower delta."
+                f"synth: delta {self.delta:g} is not below 1/{people}, the share of one {unit} in {data.name}: "
+                f"such a promise allows to publish a {unit} outright. Lower delta."
             )
+        if data.named and self.labels == "noisy":
+            raise UsageError("synth: labels=noisy answers for every record by itself, not for people: use labels=data.")
         check_domain(data)
-        plan = calibrated(self.method_.plan(public_number(len(data))), self.epsilon, self.delta)
+        plan = calibrated(self.method_.plan(public_number(people)), self.epsilon, self.delta)
         least = self.method_.least(plan)
-        counts = np.bincount(codes, minlength=math.prod(self.sizes_))
+        counts = np.bincount(records.y.numpy(), records.weight, minlength=math.prod(self.sizes_))
         if counts.min() < least:
             code = int(counts.argmin())
             raise DataError(
-                f"{data.name}: class {self._class_text(code)} has {counts[code]} records and the noise at "
+                f"{data.name}: class {self._class_text(code)} has {counts[code]:g} records and the noise at "
                 f"ε = {self.epsilon:g} hides up to {math.ceil(least)}: raise epsilon, merge classes or use labels=none."
             )
         return plan
@@ -245,27 +274,30 @@ class Synth(Mechanism):
     def guarantee(self) -> Guarantee:
         self._check_fitted()
         doubt = self.method_.doubt
-        spent = self.spent_["spent"]
+        spent, relation = self.spent_["spent"], str(self.spent_["relation"])
+        unit: Unit = "person" if relation == PERSON else "record"
         conditions = (
             Condition(
                 "one-run",
-                "The promise is for each record of the data that the run was fitted on, once; another run on the same "
+                f"The promise is for each {unit} in the file that the run was fitted on, once; another run on the same "
                 "records adds its own loss.",
             ),
             Condition(
                 "public-domain",
-                "Ranges, categories, class names, the shape of a record and the number of records rounded up to a "
-                "power of two are taken as public.",
+                "Ranges, categories, class names, the shape of a record, and the number of "
+                f"{'people' if unit == 'person' else 'records'} and of rows rounded up to a power of two are taken as "
+                "public.",
             ),
             Condition(
                 "refusals",
                 "fit refuses on exact checks (fewer than 1/delta records, no class that drowns in the noise, no "
                 "constant column): its refusals are for the owner only, and a release tells that the checks passed.",
             ),
+            Condition("unit", _UNIT_SAYS[unit]),
             Condition("labels", _LABELS_SAY[self.labels]),
             *(Condition(f"method-{number}", said) for number, said in enumerate(self.method_.about(), 1)),
         )
-        covers = Covers(labels=self.labels in ("data", "noisy"), count=self.labels != "noisy", repeats=True)
+        covers = Covers(labels=self.labels in ("data", "noisy"), count=self.labels != "noisy", unit=unit, repeats=True)
         if doubt is not None:
             return Guarantee(
                 "as-published",
@@ -277,11 +309,11 @@ class Synth(Mechanism):
             )
         return Guarantee(
             "dp",
-            f"({spent['epsilon']:.4g}, {self.delta:g})-differential privacy for {RELATION}, "
+            f"({spent['epsilon']:.4g}, {self.delta:g})-differential privacy for {relation}, "
             f"by Gaussian noise on {sum(event['count'] for event in self.spent_['events'])} planned sums.",
             epsilon=spent["epsilon"],
             delta=self.delta,
-            relation=RELATION,
+            relation=relation,
             event={"composed": self.spent_["events"], "accountant": "dp_accounting PLD"},
             conditions=conditions,
             covers=covers,
@@ -307,6 +339,11 @@ class Synth(Mechanism):
         return mechanism
 
 
+_UNIT_SAYS: dict[Unit, str] = {
+    "record": "One row is protected at a time, whoever's it is: somebody with k rows loses up to k times as much. If "
+    "people have several rows, name their column with --id.",
+    "person": "All rows of a person are protected together, as far as the named column tells people apart.",
+}
 _LABELS_SAY = {
     "data": "A record is (x, y): its labels are protected with it.",
     "noisy": "Labels pass through randomised response of their own; both losses are added (Theorem 3).",

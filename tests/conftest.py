@@ -45,7 +45,11 @@ class Fitted(dict[str, Mechanism]):
     """Mechanisms by name, each fitted once for all workers of a session: few epochs or steps, one small autoencoder."""
 
     few: ClassVar[dict[str, Any]] = {"epochs": 6, "steps": 400}
-    more: ClassVar[dict[str, dict[str, Any]]] = {"vfae": {"epochs": 40}, "synth": {"epsilon": 5.0, "steps": 10}}
+    more: ClassVar[dict[str, dict[str, Any]]] = {
+        "vae": {"epochs": 20},
+        "vfae": {"epochs": 40},
+        "synth": {"epsilon": 5.0, "steps": 10},
+    }
 
     def __init__(self, folder: Path, owner: Dataset) -> None:
         super().__init__()

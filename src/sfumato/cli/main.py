@@ -165,11 +165,14 @@ def fit(
         raise DataError(f"there is nothing to resume in {folder}: leave out --resume to start.")
     with Talk(quiet) as talk:
         talk.say(f"{name}: fit")
-        fit_run(resolved, folder, resume=resume, start=start_of(config, asked), progress=talk.epoch, warn=talk.say)
+        begun = start_of(config, asked)
+        fitted = fit_run(resolved, folder, resume=resume, start=begun, progress=talk.epoch, warn=talk.say)
     if json:
         print_json({"run": str(folder), "config": resolved})
     else:
-        print_text(f"{folder}: {fitted_on(folder)}\nnext: sfumato audit {folder}")
+        promised = fitted.guarantee()
+        whose = [f"promised for {promised.covers}"] if promised.proven else []
+        print_text("\n".join([f"{folder}: {fitted_on(folder)}", *whose, f"next: sfumato audit {folder}"]))
 
 
 def _print_parameters(name: str, json: bool) -> None:

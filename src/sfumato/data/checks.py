@@ -22,6 +22,7 @@ from sfumato.data.encoding.tables import as_text
 from sfumato.data.file_errors import Place, Problem
 from sfumato.data.label_expressions import Expression, parse
 from sfumato.data.labels import is_unusable, values_of
+from sfumato.data.likely_subjects import likely_subjects
 from sfumato.data.loading import schema_of
 from sfumato.data.readers.locate import LocatedSource, SourceName, open_data
 from sfumato.data.readers.source import Source
@@ -64,6 +65,8 @@ def check(
         problems += checker.run(x, utility, private, id)
     if len(checkers) == 2:
         problems += _shared_subjects(opened, checkers[0].subjects & checkers[1].subjects)
+    if id is None and not any(problem.severity == "error" for problem in problems):
+        problems += likely_subjects(path, (*as_names(utility), *as_names(private)))
     if domain is not None and not any(problem.severity == "error" for problem in problems):
         problems += _misfits(path, x, utility, private, id, domain)
     return sorted(problems, key=lambda problem: problem.severity != "error")
@@ -85,7 +88,7 @@ def _shared_subjects(opened: LocatedSource, shared: set[str]) -> list[Problem]:
     if not shared:
         return []
     what = f"{len(shared)} subjects (for instance '{min(shared)}') are in both the train and the test part"
-    return [Place(opened.name).warning(what, "load_splits will pool the parts and split them by subject")]
+    return [Place(opened.name).warning(what, "load_splits will cut these subjects into owner, attacker and victims")]
 
 
 class _Checker:

@@ -20,6 +20,7 @@ from sfumato.studies import (
     phase,
     ran,
     synth,
+    synth_file,
     synth_flaw,
     synth_peers,
 )
@@ -35,6 +36,7 @@ _STUDIES: dict[str, Study | Measurement] = {
         *synth.STUDIES,
         synth_peers.STUDY,
         synth_flaw.STUDY,
+        synth_file.STUDY,
         *ars.STUDIES,
         *ars_columns.STUDIES,
         *ars_labels.STUDIES,

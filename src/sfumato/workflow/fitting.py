@@ -15,6 +15,7 @@ from sfumato.core.errors import DataError, SfumatoError
 from sfumato.core.run_folder import RunFolder, read_json
 from sfumato.core.schema import Schema
 from sfumato.data import load_splits
+from sfumato.data.likely_subjects import likely_subjects
 from sfumato.mechanisms import load_mechanism, mechanism_class
 from sfumato.mechanisms.base import Mechanism, Progress, no_progress
 from sfumato.workflow.repeated_records import Warn, warn_of_repeats
@@ -147,6 +148,11 @@ def fit_run(
     splits = splits or splits_of(config)
     _disjoint_base(config, splits)
     warn_of_repeats((splits.owner,), warn)
+    if not splits.owner.named:
+        schema = splits.schema
+        labels = [schema.label_text(name) for name in (*schema.utility, *schema.private)]
+        for problem in likely_subjects(config["data"]["source"], labels):
+            warn(str(problem))
     run = RunFolder.create(out, config, resume=resume)
     same_records(run, splits)
     if run.done:

@@ -1,0 +1,58 @@
+"""Whose row is protected, on the command line: with and without the column that names people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from desk import Call, write_csv
+
+DOMAIN = """
+columns.age = {kind = "numeric", low = 0, high = 9, integer = true}
+columns.y = {kind = "categorical", categories = ["n", "y"]}
+"""
+FIT = ("fit", "synth", "--data", "visits.csv", "--utility", "y", "--x", "age", "--domain", "domain.toml")
+QUICK = ("--set", "epsilon=5", "--set", "steps=1")
+
+
+@pytest.fixture
+def visits(desk: Path) -> Path:
+    """Patients with three visits each."""
+    rng = np.random.default_rng(0)
+    rows = [[f"p{i // 3}", str(rng.integers(10)), "ny"[rng.integers(2)]] for i in range(900)]
+    write_csv(desk / "visits.csv", rows, ("patient_id", "age", "y"))
+    (desk / "domain.toml").write_text(DOMAIN)
+    return desk
+
+
+def test_without_an_id_the_row_is_protected_and_a_column_of_people_is_pointed_out(visits: Path, call: Call) -> None:
+    ended = call(*FIT, *QUICK, "--out", "mine")
+    assert ended.code == 0 and "for one record at a time" in " ".join(ended.out.split())
+    said = " ".join(ended.err.split())
+    assert "column 'patient_id': looks like an id, with 300 values in 900 rows" in said and "--id" in said
+
+
+def test_with_an_id_the_person_is_protected(visits: Path, call: Call) -> None:
+    ended = call(*FIT, *QUICK, "--id", "patient_id", "--out", "mine")
+    assert ended.code == 0 and "for one person at a time" in " ".join(ended.out.split())
+    assert "looks like an id" not in ended.err
+    assert "one person with all their records" in (visits / "mine" / "budget.json").read_text()
+
+
+def test_check_points_out_a_column_of_people(visits: Path, call: Call) -> None:
+    check = ("data", "check", "visits.csv", "--utility", "y", "--x", "age")
+    assert "column 'patient_id': looks like an id" in " ".join(call(*check).out.split())
+    assert "looks like an id" not in call(*check, "--id", "patient_id").out
+
+
+def test_shares_are_typed_or_configured(visits: Path, call: Call) -> None:
+    usual = call(*FIT, *QUICK, "--out", "usual", "--json").json()["config"]
+    assert usual["data"]["shares"] == [0.9]
+    typed = call(*FIT, *QUICK, "--shares", "0.5,0.3,0.2", "--out", "typed", "--json").json()["config"]
+    assert typed["data"]["shares"] == [0.5, 0.3, 0.2]
+    again = call("fit", "--config", "typed/config.toml", "--out", "again", "--json").json()["config"]
+    assert again["data"] == typed["data"]
+    for wrong in ("0.5,0.5,0.5", "much", "1.5"):
+        ended = call(*FIT, "--shares", wrong, "--out", "wrong")
+        assert ended.code == 2 and "shares" in ended.err and not (visits / "wrong").exists()

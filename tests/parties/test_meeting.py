@@ -217,7 +217,11 @@ def test_different_schemas_end_the_run_before_anything_is_shared(trio: list[Path
 
 @pytest.mark.parametrize(
     ("params", "complaint"),
-    [({"epsilon": -1.0}, "epsilon"), ({"lam": "0.5,0.1"}, "add up to 1"), ({"latnt": 3}, "did you mean 'latent'")],
+    [
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"lam": "0.5,0.5"}, "lam in its party.toml"),
+        ({"latnt": 3}, "did you mean 'latent'"),
+    ],
 )
 def test_wrong_settings_are_refused_before_anyone_is_asked(params: dict[str, Any], complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
@@ -348,12 +352,13 @@ def test_a_failure_says_nothing_of_the_records(trio: list[Path], tmp_path: Path)
 def test_without_a_seed_the_mask_comes_from_a_secret_that_stays(trio: list[Path], tmp_path: Path) -> None:
     folders = copy(trio, tmp_path / "own")
     for folder in folders:
-        (folder / "party.toml").write_text(f'name = "{folder.name}"\nlike = "digits"\n')
+        text = f'name = "{folder.name}"\nlike = "digits"\ninitiator = true\n[accepts]\nepochs = 1\n'
+        (folder / "party.toml").write_text(text)
     with pytest.raises(DataError, match="sfumato device init"):
         open_party({"data": str(folders[0])}, RUN).secret()
     for folder in folders:
         make_secret(folder / "secret")
-    hall = meet(folders, tmp_path)
+    hall = meet(folders, tmp_path, params={"epochs": 1, "latent": 8})
     secrets = [(folder / "secret").read_bytes() for folder in folders]
     assert len(set(secrets)) == 3 and all(len(secret) == 32 for secret in secrets)
     assert (folders[0] / "secret").stat().st_mode & 0o077 == 0

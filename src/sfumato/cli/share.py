@@ -187,7 +187,9 @@ def _mechanism_settings(mode: str, settings: list[str] | None) -> dict[str, Any]
     from sfumato.parties.party_mechanisms import settings as known
 
     check_mode(mode)
-    return parse_settings(settings, known(mode), "ars" if mode != "filter" else "filter")
+    if mode == "filter":
+        return parse_settings(settings, known(mode), mode)
+    return parse_settings(settings, {**known(mode), "lam": ""}, "ars")
 
 
 def _noise_and_clip(text: str | None) -> tuple[float, float]:

@@ -108,9 +108,8 @@ def hello(message: Message, party: PartyFolder) -> RecordDict:
     check_keys(terms, ("mode", "salt", "params"))
     mode = text_of(terms, "mode")
     party.check_mode(mode)
-    particular = {"lam", "least_epsilon", "variant"} & set(party.choices) or "lam" in object_of(terms, "params")
-    if mode != "fedavg" and particular:
-        from sfumato.parties import party_mechanisms  # imports torch, which is needed only to check the choices
+    if mode != "fedavg":
+        from sfumato.parties import party_mechanisms  # imports torch
 
         party_mechanisms.check_choices(mode, _terms(terms)[1], party)
     train, test = party.records("train"), party.records("test")
@@ -134,8 +133,10 @@ def publish(message: Message, party: PartyFolder) -> RecordDict:
     check_keys(message.content, ("terms",))
     mode, params = _terms(message.content["terms"])
     party.check_mode(mode)
+    party.check_initiator()
     _only_once(has_encoder(party.out))
-    made = party_mechanisms.publish(mode, params, party.records("train"), party.seed_for("publish"))
+    party_mechanisms.check_choices(mode, params, party)
+    made = party_mechanisms.publish(mode, params, party.records("train"), party)
     half = wire_of(message.content["terms"]) != "float32"
     made = rounded(made) if half else made
     keep_encoder(party.out, made)
@@ -168,7 +169,7 @@ def share(message: Message, party: PartyFolder) -> RecordDict:
     else:
         encoder = check_encoder(content) if "encoder" in content else kept_encoder(party.out)
         _check_expected(encoder.digest, text_of(terms, "encoder"), party)
-        party_mechanisms.check_choices(mode, {**params, **encoder.params}, party)
+        party_mechanisms.check_choices(mode, party_mechanisms.offered(mode, encoder), party)
     release = party_mechanisms.releaser(mode, encoder, params, train, party)
     wire = wire_of(terms)
     shared, held_out = release(train), release(test)

@@ -8,12 +8,18 @@ import numpy as np
 from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
 
 from sfumato.core.dataset import Dataset
+from sfumato.core.errors import check_range
 from sfumato.core.randomness import derive_seed
 from sfumato.core.schema import Schema
+from sfumato.parties.message_checks import bounded, check_keys, plain_array
 from sfumato.parties.party_folder import PartyFolder
 
 if TYPE_CHECKING:
     from torch import nn
+
+
+ASKED = {"server-round": (1, 10_000), "epochs": (1, 100), "batch": (1, 65_536), "rate": (1e-6, 1.0)}
+"""What a server may ask for in a round."""
 
 
 def classifier(size: int, classes: int, seed: int) -> nn.Sequential:
@@ -36,14 +42,13 @@ def train(message: Message, party: PartyFolder) -> RecordDict:
     from torch.nn import functional as F
 
     party.check_mode("fedavg")
-    config: Any = message.content["config"]
+    asked = _settings(message)
     model, data = _model(message, party), party.records("train")
     x, y = _tensors(data)
-    number = int(config["server-round"])
-    optimiser = torch.optim.SGD(model.parameters(), float(config["rate"]), momentum=0.9)
-    generator = torch.Generator().manual_seed(party.seed_for("fedavg", number))
-    for _ in range(int(config["epochs"])):
-        for rows in torch.split(torch.randperm(len(x), generator=generator), int(config["batch"])):
+    optimiser = torch.optim.SGD(model.parameters(), asked["rate"], momentum=0.9)
+    generator = torch.Generator().manual_seed(party.seed_for("fedavg", int(asked["server-round"])))
+    for _ in range(int(asked["epochs"])):
+        for rows in torch.split(torch.randperm(len(x), generator=generator), int(asked["batch"])):
             optimiser.zero_grad()
             F.cross_entropy(model(x[rows]), y[rows]).backward()  # type: ignore[no-untyped-call]
             optimiser.step()
@@ -69,10 +74,25 @@ def first_arrays(size: int, classes: int, seed: int) -> ArrayRecord:
     return ArrayRecord(model.state_dict())
 
 
+def _settings(message: Message) -> dict[str, float]:
+    """Return what the server asks for, if it is in ``ASKED``."""
+    config: Any = message.content["config"]
+    for name, (low, high) in ASKED.items():
+        check_range("fedavg", name, config[name], low, high)
+    return {name: float(config[name]) for name in ASKED}
+
+
 def _model(message: Message, party: PartyFolder) -> nn.Sequential:
+    import torch
+
     model = classifier(*shape_of(party.schema), seed=0)
     arrays: Any = message.content["arrays"]
-    model.load_state_dict(arrays.to_torch_state_dict())
+    check_keys(arrays, model.state_dict(), "model")
+    weights = {
+        name: bounded(plain_array(arrays[name], name, ("float32",), tensor.shape), name)
+        for name, tensor in model.state_dict().items()
+    }
+    model.load_state_dict({name: torch.from_numpy(values.copy()) for name, values in weights.items()})
     return model
 
 

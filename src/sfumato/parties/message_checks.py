@@ -24,6 +24,8 @@ from sfumato.parties.wire_precision import WIRES, counted, restored, sent_dtype,
 MOST_BYTES = 256 * 2**20
 """Default limit for a message from a party. For comparison, 10,000 records of 64 numbers take 2.6 MB."""
 MOST_WIDTH = 65_536
+MOST_VALUE = 1e6
+"""Representations and weights are far below this; larger numbers only serve to upset whoever computes with them."""
 MOST_TEXT = 4 * 2**20
 CODES = ("uint8", "uint16", "int64")
 WEIGHTS = ("float32", "float16", "int64")
@@ -214,7 +216,7 @@ def check_encoder(content: Anything) -> Published:
     if not tensors:
         raise MessageRefused("its encoder is empty")
     for name, tensor in tensors.items():
-        _finite(tensor, name[:60])
+        bounded(tensor, name[:60])
     encoder = Published(params, schema, tensors)
     if text_of(about, "digest") != encoder.digest:
         raise MessageRefused("its encoder does not match its digest")
@@ -251,12 +253,12 @@ def check_shared(
 def check_arrays(
     arrays: Anything, *, wire: str, rows: int | None, classes: Mapping[str, int], held_out: int | None
 ) -> Shared:
-    """Check the arrays of one party's share: names, types, shapes, finite values and codes in range."""
+    """Check the arrays of one party's share: names, types, shapes, finite and bounded values, codes in range."""
     scale = ("low", "step") if counted(wire) else ()
     names = ["z", *scale, *(["held-out"] if held_out is not None else []), *(f"label.{label}" for label in classes)]
     check_keys(arrays, names, "share")
     kind = (sent_dtype(wire),)
-    scales = {name: _finite(plain_array(arrays[name], name, ("float32",), (None,)), name) for name in scale}
+    scales = {name: bounded(plain_array(arrays[name], name, ("float32",), (None,)), name) for name in scale}
     width = len(scales["low"]) if scale else None
     codes = plain_array(arrays["z"], "z", kind, (rows, None if width is None else sent_width(wire, width)))
     width = codes.shape[1] if width is None else width
@@ -264,11 +266,11 @@ def check_arrays(
         raise MessageRefused(f"'z' has {len(codes)} rows of {width} numbers")
     if scale and len(scales["step"]) != width:
         raise MessageRefused("'step' and 'low' differ in length")
-    z = _finite(unpacked(codes, wire, **scales), "z")
+    z = bounded(unpacked(codes, wire, **scales), "z")
     further = None
     if held_out is not None:
         codes = plain_array(arrays["held-out"], "held-out", kind, (held_out, codes.shape[1]))
-        further = _finite(unpacked(codes, wire, **scales), "held-out")
+        further = bounded(unpacked(codes, wire, **scales), "held-out")
     return Shared(z, _codes(arrays, len(z), classes), further, arrays)
 
 
@@ -304,7 +306,10 @@ def check_metrics(content: Anything, held_out: int) -> dict[str, float]:
     return {str(name): float(value) for name, value in found.items()}
 
 
-def _finite(values: npt.NDArray[Any], name: str) -> Any:
+def bounded(values: npt.NDArray[Any], name: str) -> Any:
+    """Return the values, all finite and at most ``MOST_VALUE``."""
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise MessageRefused(f"'{name}' has NaN or infinite values")
+    if values.dtype.kind == "f" and values.size and np.abs(values).max() > MOST_VALUE:
+        raise MessageRefused(f"'{name}' has values beyond ±{MOST_VALUE:g}")
     return values

@@ -202,6 +202,8 @@ def _choices(number: int, opened: LocatedSource, seed: int | None) -> str:
     lines = [f'name = "party-{number}"']
     if opened.entry is not None:
         lines.append(f'like = "{opened.entry.name}"')
+    if number == 0:
+        lines.append("initiator = true")
     if seed is not None:
         lines += [
             'modes = ["horizontal", "vertical", "filter", "fedavg"]',

@@ -4,6 +4,7 @@ train.parquet, test.parquet   records to share, and held-out records to test on
 party.toml                    name, labels and limits (see ``PartyFolder``)
 schema.json                   how records are encoded, if the parties agreed on it beforehand
 secret                        32 bytes that determine the party's mask and noise (``sfumato device init``), never sent
+sent/                         how much signal has left under each encoder (``party_limits``)
 shared/RUN/                   the outcome of a run
 """
 
@@ -27,15 +28,18 @@ from sfumato.data.loading import read, schema_of
 from sfumato.data.readers.locate import LocatedSource, open_file
 from sfumato.data.registry import REGISTRY
 from sfumato.mechanisms.device_secret import secret_file
+from sfumato.parties.party_limits import PartyLimits, check_limits
 
 SIMULATED = "SFUMATO_SIMULATED_PARTIES"
 """Environment variable that ``simulate`` sets to a folder; only then may a party use a sub-folder of it."""
 _KEYS: dict[str, type | tuple[type, ...]] = {
     "name": str, "like": str, "x": list, "utility": list, "private": list, "id": str, "domain": str, "seed": int,
-    "least_epsilon": (int, float), "encoder": str, "lam": str, "variant": str, "modes": list,
+    "least_epsilon": (int, float), "most_signal": (int, float), "encoder": str, "lam": str, "variant": str,
+    "modes": list, "accepts": dict, "initiator": bool,
 }  # fmt: skip
-MODES = ("horizontal", "vertical", "filter")
-"""Modes a party accepts by default. Federated averaging is not among them, because its updates are unprotected."""
+MODES = ("horizontal", "vertical")
+"""Modes a party accepts by default: those in which it bounds what leaves, whatever the server and initiator do."""
+EVERY_MODE = (*MODES, "filter", "fedavg")
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,8 @@ class PartyFolder:
     """One organisation's settings, read from its own folder; the server decides none of them.
 
     ``seed`` makes training and noise repeatable and is for experiments only. ``modes`` are the kinds of runs that the
-    party joins, ``least_epsilon`` and ``variant`` the defence it insists on, ``lam`` its own weights in Eq. 15, and
-    ``encoder`` the digest of the only encoder it will use.
+    party joins, ``limits`` what it accepts in them, ``lam`` its own weights in Eq. 15, and ``encoder`` the digest of
+    the only encoder it will use. A server cannot make a party the initiator that has not agreed to be one.
     """
 
     folder: Path
@@ -56,13 +60,22 @@ class PartyFolder:
     def seed(self) -> int | None:
         return self.choices.get("seed")
 
+    @cached_property
+    def limits(self) -> PartyLimits:
+        return PartyLimits.chosen(self.choices)
+
     @property
-    def least_epsilon(self) -> float:
-        return float(self.choices.get("least_epsilon", 0.0))
+    def lam(self) -> str:
+        return str(self.choices.get("lam", ""))
 
     @property
     def encoder(self) -> str:
         return str(self.choices.get("encoder", ""))
+
+    def check_initiator(self) -> None:
+        """Raise ``UsageError`` unless this party agreed to train an encoder on its records and publish its weights."""
+        if not self.choices.get("initiator", self.seed is not None):
+            raise UsageError(f"{self.name} publishes no encoder trained on its records (see initiator in party.toml).")
 
     def check_mode(self, mode: str) -> None:
         """Raise ``UsageError`` for a kind of run that this party does not join."""
@@ -86,7 +99,9 @@ class PartyFolder:
         files = present(self.folder)
         if set(files) != {"train", "test"}:
             raise DataError(f"{self.folder} must have train.parquet and test.parquet: records to share and to test on.")
-        entry = REGISTRY.get(like) if like else None
+        if like is not None and like not in REGISTRY:
+            raise unknown(f"data set in like of {self.folder / 'party.toml'}", like, REGISTRY)
+        entry = None if like is None else REGISTRY[like]
         return LocatedSource(self.name, {part: open_file(file) for part, file in files.items()}, entry)
 
     @cached_property
@@ -127,6 +142,10 @@ def _choices(folder: Path) -> dict[str, Any]:
     for key, value in found.items():
         if key not in _KEYS:
             raise unknown(f"key of {file}", key, _KEYS)
-        if not isinstance(value, _KEYS[key]) or isinstance(value, bool):
+        if not isinstance(value, _KEYS[key]) or (isinstance(value, bool) and _KEYS[key] is not bool):
             raise DataError(f"{file}: {key} has a value of the wrong type, {value!r}.")
+    for mode in found.get("modes", ()):
+        if mode not in EVERY_MODE:
+            raise unknown(f"mode in {file}", str(mode), EVERY_MODE)
+    check_limits(found)
     return found

@@ -19,14 +19,17 @@ from sfumato.core.run_folder import write_json, write_tensors
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.ars.mechanism import ARS, Published
 from sfumato.mechanisms.ars.published_encoder import public_schema
+from sfumato.mechanisms.device_secret import derived
 from sfumato.mechanisms.filter.mechanism import Filter
 from sfumato.mechanisms.filter.vae import VAE
 from sfumato.parties.digests import schema_digest
 from sfumato.parties.party_folder import PartyFolder
+from sfumato.parties.party_limits import signal, spend
 
 MODES = ("horizontal", "vertical", "filter")
-OWN = ("seed", "parties", "split", "keyed")
-"""Settings of ``ars`` that each party decides for itself, so that nobody can make it draw fresh noise in every run."""
+OWN = ("seed", "parties", "split", "keyed", "lam")
+"""Settings of ``ars`` that each party decides for itself: nobody can make it draw fresh noise in every run, or learn
+from its answer how many private labels λ has to weigh."""
 VAE_PARAMS = ("latent", "architecture", "likelihood", "gamma", "kappa", "lipschitz", "epochs")
 """Settings of the published autoencoder in mode ``filter``; all others belong to the filter."""
 
@@ -53,6 +56,10 @@ def settings(mode: str) -> dict[str, Any]:
 def check_params(mode: str, params: Mapping[str, Any]) -> None:
     """Raise ``UsageError`` for settings that the mechanism would reject, before anything is trained or shared."""
     known = settings(mode)
+    if "lam" in params and mode != "filter":
+        raise UsageError(
+            "lam is no setting of a run: each party weighs its own private labels (lam in its party.toml)."
+        )
     for name in params:
         if name not in known:
             raise unknown(f"parameter of mode {mode}", name, known)
@@ -64,31 +71,51 @@ def check_params(mode: str, params: Mapping[str, Any]) -> None:
     Filter(**own)._check_params()
 
 
+def offered(mode: str, encoder: Published) -> Mapping[str, Any]:
+    """Return the settings that come with an encoder; ``DataError`` unless they are those of its mode."""
+    if mode != "filter":
+        return ARS.published_params(encoder.params)
+    parts = [encoder.params.get(name) for name in ("vae", "filter")]
+    if len(encoder.params) != len(parts) or not all(isinstance(part, Mapping) for part in parts):
+        raise DataError("the published encoder lacks the settings of a vae and a filter.")
+    flat = {name: value for part in parts for name, value in dict(part or {}).items()}
+    check_params(mode, flat)
+    return flat
+
+
 def check_choices(mode: str, params: Mapping[str, Any], party: PartyFolder) -> None:
-    """Raise ``UsageError`` for terms that this party does not agree to, or for invalid choices of its own."""
+    """Raise ``UsageError`` for terms that this party does not agree to, or for invalid choices of its own.
+
+    The server's part of the answer depends on the party's limits alone, never on its records or private labels.
+    """
     if mode == "filter":
+        party.limits.check({**settings(mode), **params}, party.name)
         return
-    offered = {**ARS.parameters(), **params}
-    epsilon, variant = float(offered["epsilon"]), offered["variant"]
-    if epsilon < party.least_epsilon:
-        raise UsageError(f"epsilon={epsilon:g} is below least_epsilon={party.least_epsilon:g} of {party.name}.")
-    if not offered["keyed"]:
+    asked = ARS(**params)
+    asked._check_params()
+    if not asked.keyed:
         raise UsageError(f"keyed=false: {party.name} does not share with noise that is drawn afresh in every run.")
-    if variant != party.choices.get("variant", variant):
-        raise UsageError(f"variant={variant} is not the one that {party.name} requires in its party.toml.")
-    own = ARS(lam=weights_of(params, party))
+    party.limits.check_noise(asked.epsilon, asked.width, asked.variant, party.name)
+    party.limits.check(asked.get_params(), party.name)
+    check_weights(party.lam, party.schema)
+
+
+def check_weights(lam: str, schema: Schema) -> None:
+    """Raise ``UsageError`` unless λ has a weight for the record and one for each private label of the schema."""
+    own = ARS(lam=lam)
     own._check_params()
-    own._weights(party.schema)
+    own._weights(schema)
 
 
-def publish(mode: str, params: Mapping[str, Any], data: Dataset, seed: int) -> Published:
+def publish(mode: str, params: Mapping[str, Any], data: Dataset, party: PartyFolder) -> Published:
     """Train on the initiator's records and return what the other parties may have."""
+    seed = party.seed_for("publish")
     if mode == "filter":
         vae, own = _filter_params(params)
         fitted = VAE(**vae, seed=seed).fit(data)
         tensors = {name: tensor.detach().numpy() for name, tensor in fitted.encoder_.state_dict().items()}
         return Published({"vae": vae, "filter": own}, public_schema(data.schema), tensors)
-    return ARS(**params, seed=seed).fit(data).publish()
+    return ARS(**params, lam=party.lam, seed=seed).fit(data).publish()
 
 
 def releaser(
@@ -96,14 +123,14 @@ def releaser(
 ) -> Releaser:
     """Build this party's pipeline on the published encoder (vertical: on its own), and store it in its folder."""
     if mode == "vertical":
-        own = ARS(**params, seed=party.seed_for("vertical")).fit(data).publish()
-        return _ars_releaser(own, params, data, party)
+        own = ARS(**params, lam=party.lam, seed=party.seed_for("vertical")).fit(data).publish()
+        return _ars_releaser(own, data, party)
     if encoder is None:
         raise UsageError(f"mode {mode} needs a published encoder.")
     _check_schema(encoder, data.schema)
     if mode == "filter":
         return _filter_releaser(encoder, data, party)
-    return _ars_releaser(encoder, params, data, party)
+    return _ars_releaser(encoder, data, party)
 
 
 def _check_schema(encoder: Published, schema: Schema) -> None:
@@ -111,17 +138,14 @@ def _check_schema(encoder: Published, schema: Schema) -> None:
         raise DataError("the published encoder was made for another schema: records or labels differ.")
 
 
-def weights_of(params: Mapping[str, Any], party: PartyFolder) -> str:
-    """Return λ of Eq. 15: the party's own choice, or else the run's."""
-    return str(party.choices.get("lam", params.get("lam", "")))
-
-
-def _ars_releaser(published: Published, params: Mapping[str, Any], data: Dataset, party: PartyFolder) -> Releaser:
-    lam = weights_of(params, party)
-    member = ARS.join(published, data, lam=lam, seed=party.seed_for("join"))
+def _ars_releaser(published: Published, data: Dataset, party: PartyFolder) -> Releaser:
+    member = ARS.join(published, data, lam=party.lam, seed=party.seed_for("join"))
     member.save(party.out / PIPELINE)
     if party.seed is None:
-        return member.hold_secret(party.secret()).release
+        secret = party.secret()
+        release = derived(secret, "sent", published.digest).hex()
+        spend(party.folder, release, signal(member.width, member.epsilon), party.limits, party.name)
+        return member.hold_secret(secret).release
     seed = party.seed_for("release")  # one seed for all parts, because the mask belongs to the party
     return lambda records: member.release(records, seed=seed)
 
@@ -129,10 +153,6 @@ def _ars_releaser(published: Published, params: Mapping[str, Any], data: Dataset
 def _filter_releaser(encoder: Published, data: Dataset, party: PartyFolder) -> Releaser:
     import torch
 
-    parts = {name: encoder.params.get(name) for name in ("vae", "filter")}
-    if set(encoder.params) != set(parts) or not all(isinstance(part, Mapping) for part in parts.values()):
-        raise DataError("the published encoder lacks the settings of a vae and a filter.")
-    check_params("filter", {**encoder.params["vae"], **encoder.params["filter"]})
     with tempfile.TemporaryDirectory() as name:  # a device folder with the encoder alone
         folder = Path(name)
         (folder / "checkpoint").mkdir()

@@ -21,6 +21,7 @@ from sfumato.parties.app_files import lay_app
 from sfumato.parties.flower_processes import environment, free_port, need_flower, program, running, tail, wait_for_port
 from sfumato.parties.partition import split_parties
 from sfumato.parties.party_folder import SIMULATED
+from sfumato.parties.party_mechanisms import check_weights
 from sfumato.parties.results import FedResult, ShareResult
 from sfumato.parties.run_terms import Terms
 
@@ -53,7 +54,7 @@ def simulate(
         data: A named data set, a file or a folder.
         parties: Number of parties.
         mode: ``"horizontal"``, ``"vertical"`` or ``"filter"`` (see ``party_mechanisms``).
-        params: Hyper-parameters of the mechanism.
+        params: Hyper-parameters of the mechanism. ``lam``, a text, becomes every party's own choice.
         x, utility, private, id, domain: The columns, as for ``sfumato.load``.
         limit: Number of records in all; by default every record is used.
         each: Number of records that each party shares; by default all it has.
@@ -125,12 +126,15 @@ def fedavg(
 def _run(data: str, source: Mapping[str, Any], asked: dict[str, Any], out: Path | None, say: Say) -> Any:
     need_flower()
     _check(data, source, asked)
+    lam = "" if asked["mode"] in ("filter", "fedavg") else asked["params"].pop("lam", "")
     with _folder(out) as folder:
         terms = Terms(**{"wait": 300.0, **asked, "out": str(folder.resolve() / "server")})
         say(f"split {data} among {terms.parties} parties")
         vertical = terms.mode == "vertical"
         cut: dict[str, Any] = {"parties": terms.parties, "vertical": vertical, "seed": terms.seed, "repeatable": True}
-        split_parties(data, folder / "parties", **cut, **source)
+        for party in split_parties(data, folder / "parties", **cut, **source):
+            if lam and read_json(party / "schema.json")["private"]:  # vertical: one party has the labels
+                _append(party / "party.toml", f'lam = "{lam}"')
         say(f"run {terms.mode} on Flower's simulation engine")
         return simulate_folder(folder, terms)
 
@@ -142,6 +146,13 @@ def _check(data: str, source: Mapping[str, Any], asked: Mapping[str, Any]) -> No
     roles = {name: source[name] for name in ("x", "utility", "private", "id", "domain")}
     if asked["mode"] == "filter" and not schema_of(open_data(data), **roles).private:
         raise UsageError("in mode filter every party hides a private label: name one with --private.")
+    if "lam" in asked.get("params", {}):
+        check_weights(asked["params"]["lam"], schema_of(open_data(data), **roles))
+
+
+def _append(file: Path, line: str) -> None:
+    with file.open("a") as opened:
+        opened.write(f"{line}\n")
 
 
 @contextmanager

@@ -282,7 +282,7 @@ class ARS(Mechanism):
     ) -> Self:
         """A further party: the published encoder, and a substitute decoder and attribute networks of its own."""
         published.check(data.schema, data.name)
-        party = cls(**cls._published_params(published.params), lam=lam, seed=seed)
+        party = cls(**cls.published_params(published.params), lam=lam, seed=seed)
         party._check_params()
         check_records(data.x, data.schema, data.name)
         party.schema_ = data.schema
@@ -295,7 +295,7 @@ class ARS(Mechanism):
         return party
 
     @classmethod
-    def _published_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
+    def published_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
         """The settings that come with an encoder, if they are those that ``publish`` sends and of their kinds."""
         known = {name: value for name, value in cls.parameters().items() if name not in _EACH_FOR_ITSELF}
         odd = sorted(set(known) ^ set(params)) or [

@@ -20,6 +20,7 @@ from sfumato.core.run_folder import read_json, write_json
 from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.ars.mechanism import ARS
 from sfumato.mechanisms.ars.published_encoder import Published
+from sfumato.mechanisms.device_secret import make_secret
 from sfumato.parties import party_mechanisms, pooled_learning, simulation
 from sfumato.parties.message_checks import check_encoder
 from sfumato.parties.party_folder import open_party
@@ -37,6 +38,7 @@ def settled(folders: list[Path], to: Path, more: str = "") -> list[Path]:
     for copy in copies:
         text = f'name = "{copy.name}"\nlike = "digits"\ninitiator = {str(copy.name == "party-0").lower()}\n{more}'
         (copy / "party.toml").write_text(text)
+        make_secret(copy / "secret")
     return copies
 
 

@@ -37,7 +37,7 @@ def test_split_prints_the_folders(here: Path, monkeypatch: pytest.MonkeyPatch, c
     )
     assert json.loads(capsys.readouterr().out) == {"parties": ["cut/party-0", "cut/party-1"]}
     assert {file.name for file in (here / "cut" / "party-1").iterdir()} == {
-        "train.parquet", "test.parquet", "schema.json", "party.toml",
+        "train.parquet", "test.parquet", "schema.json", "party.toml", "secret",
     }  # fmt: skip
 
 

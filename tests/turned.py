@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,26 @@ class Turned(Mechanism):
     def opened(self, data: Dataset, *, seed: int) -> Opened:
         drawn = int(Seeded(seed).uniform((1,))[0] * 2**53)
         return self._open(data.x, drawn, drawn)
+
+    def visits(self, batches: Sequence[Dataset], *, pool: Dataset | None = None, seed: int) -> tuple[Opened, ...]:
+        """Every batch anew, as if the device remembered nothing; decoys from a pool are a function of the record."""
+        seeds = [seed, *(derive_seed(seed, "visit", place) for place in range(1, len(batches)))]
+        if pool is None:
+            return tuple(self.opened(batch, seed=each) for batch, each in zip(batches, seeds, strict=True))
+        return tuple(self._beside(batch, pool, seed, each) for batch, each in zip(batches, seeds, strict=True))
+
+    def _beside(self, batch: Dataset, pool: Dataset, device: int, keys: int) -> Opened:
+        rng, count = np.random.default_rng(keys), len(batch)
+        likes = (batch.x[:, None] == pool.x[None]).reshape(count, len(pool), -1).all(axis=2)
+        draws = [np.random.default_rng(derive_seed(device, row.tobytes())) for row in batch.origin.contents]
+        decoys = [
+            draw.permutation(np.flatnonzero(~like))[: self.d - 1] for draw, like in zip(draws, likes, strict=True)
+        ]
+        rows = np.column_stack([np.arange(count), count + np.stack(decoys)])
+        features = forward_in_batches(self.encoder_, as_tensor(np.concatenate([batch.x, pool.x]))).numpy()[rows]
+        key = self._keys(count, rng)
+        turned = np.matmul(key, features.reshape(count, self.d, -1)).reshape(features.shape)
+        return Opened(turned.astype(np.float32), key, rows)
 
     def repeated(self, data: Dataset, times: int, *, seed: int) -> tuple[FloatArray, ...]:
         drawn = int(Seeded(seed).uniform((1,))[0] * 2**53)

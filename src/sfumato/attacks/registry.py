@@ -75,11 +75,17 @@ def features_suite(
 def rotations_suite(
     schema: Schema, utility_label: str, *, epochs: int = 6, width: int = 32, steps: int = 500
 ) -> list[Attack]:
-    """Rotated messages, in addition: by what no key changes, by keys of the attacker's own, by repeats."""
+    """Rotated messages, in addition: by what no key changes, by keys of the attacker's own, by what came later."""
     from sfumato.attacks.rotations.cloud_view import CLOUD_KINDS, CloudProbe, CloudView, LabelByCloud
     from sfumato.attacks.rotations.direction_critic import EstimateAngle, InverseCritic
     from sfumato.attacks.rotations.feature_decoder import PlainDecoder
     from sfumato.attacks.rotations.inverse_frame import AverageFrame, InverseFrame
+    from sfumato.attacks.rotations.later_releases import (
+        CountCopies,
+        DecoyLaterSent,
+        MeetAcrossReleases,
+        MeetAfterRefit,
+    )
     from sfumato.attacks.rotations.list_decoder import ListCritic, ListDecoder
     from sfumato.attacks.rotations.row_guesses import RowsByCritic, RowsByDecoding, RowsByKey
     from sfumato.attacks.rotations.row_spans import IntersectSpans, ReidentifyBySpan
@@ -101,6 +107,10 @@ def rotations_suite(
         RowsByKey(),
         RowsByDecoding(inverse=frame),
         RowsByCritic(inverse=critic),
+        CountCopies(),
+        MeetAcrossReleases(),
+        MeetAfterRefit(),
+        DecoyLaterSent(),
         ReidentifyBySpan(),
         *probes,
         *(LabelByCloud(label=utility_label, view=view, kind=kind) for kind in CLOUD_KINDS),

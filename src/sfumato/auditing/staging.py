@@ -52,7 +52,7 @@ def plans_for(mechanism: Mechanism, scene: Scene) -> Sequence[Plan]:
     if isinstance(mechanism, Rotates):
         opened = mechanism.opened(scene.splits.victim, seed=derive_seed(scene.seed, "victims"))
         cloud = mechanism.public_cloud() if isinstance(mechanism, HasCloud) else None
-        plans.append(RotationsPlan(scene, opened, lambda data, seed: mechanism.opened(data, seed=seed), cloud))
+        plans.append(RotationsPlan(scene, opened, mechanism.visits, cloud))
     if isinstance(mechanism, HasParticipants):
         own = mechanism.participant(scene.splits.attacker, seed=derive_seed(scene.seed, "participant"))
         plans.append(SharedPlan(scene, own, mechanism.turns))

@@ -34,6 +34,18 @@ class Opened:
     rows: IntArray
 
 
+@dataclass(frozen=True)
+class Later:
+    """What the victims' device sent after their release.
+
+    payload   (M, d, …), the victims' own messages in their order, or all messages where nobody knows whose is whose
+    line_ups  (N, d, *shape), the records behind the victims' first messages, as they are encoded by now
+    """
+
+    payload: FloatArray
+    line_ups: FloatArray
+
+
 OwnDevice = Callable[[Dataset], Opened]
 """The attacker's own records through a device of its own, whose keys and decoys it knows."""
 
@@ -71,6 +83,7 @@ class Knowledge:
     cloud       the public network that works on the payload; None if there is none
     repeats     further releases of the victims by their own device, in the victims' order
     line_ups    (N, d, *shape), the records behind each release's d rows, in an order that says nothing
+    later       what the victims' device sent after their release; None if nobody saw it
     candidates  the victims in question as raw records with all their labels, the private ones included (the strongest
                 line-up), in an order and under ids that say nothing; for a synthetic release, records of which half
                 were the owner's
@@ -89,6 +102,7 @@ class Knowledge:
     cloud: nn.Module | None = None
     repeats: tuple[FloatArray, ...] = ()
     line_ups: FloatArray | None = None
+    later: Later | None = None
     candidates: Dataset | None = None
     linked: OtherRelease | None = None
     participant: Participant | None = None

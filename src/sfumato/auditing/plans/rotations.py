@@ -11,10 +11,12 @@ import numpy as np
 from sfumato.attacks.base import Attack
 from sfumato.attacks.decoder_training import MOST_NUMBERS
 from sfumato.attacks.registry import rotations_suite
+from sfumato.attacks.rotations.later_releases import LaterAttack
 from sfumato.auditing.controls import Values
 from sfumato.auditing.plans.base import Plan, Scene, Stage
-from sfumato.core.dataset import Dataset
-from sfumato.core.knowledge import Knowledge, Opened, OwnDevice, Truth
+from sfumato.auditing.plans.later_stories import STORIES, Visits
+from sfumato.core.dataset import Dataset, IntArray
+from sfumato.core.knowledge import Knowledge, Later, Opened, OwnDevice, Truth
 from sfumato.core.randomness import derive_seed
 
 if TYPE_CHECKING:
@@ -25,16 +27,16 @@ Open = Callable[[Dataset, int], Opened]
 
 
 class RotationsPlan(Plan):
-    """``opened`` is the victims' release with its secrets, for the scorer; ``open_`` makes others."""
+    """``opened`` is the victims' release with its secrets, for the scorer; ``visits`` makes others."""
 
-    def __init__(self, scene: Scene, opened: Opened, open_: Open, cloud: nn.Module | None) -> None:
+    def __init__(self, scene: Scene, opened: Opened, visits: Visits, cloud: nn.Module | None) -> None:
         super().__init__(scene)
-        self._opened, self._open, self._cloud = opened, open_, cloud
+        open_: Open = lambda data, seed: visits([data], seed=seed)[0]  # noqa: E731
+        self._opened, self._open, self._visits, self._cloud = opened, open_, visits, cloud
         victim, seed, effort = scene.splits.victim, scene.seed, scene.effort
-        count, d = opened.rows.shape
-        order = np.random.default_rng(derive_seed(seed, "line-ups")).permuted(np.tile(np.arange(d), (count, 1)), axis=1)
-        self._line_ups = victim.x[np.take_along_axis(opened.rows, order, axis=1)]
-        self._positions = (order == 0).argmax(axis=1).astype(np.int64)
+        d = opened.rows.shape[1]
+        rows, self._positions = self._shuffled(opened)
+        self._line_ups = victim.x[rows]
         self._device = _device(open_, derive_seed(seed, "own device"))
         self._plain_device: OwnDevice = lambda data: _turned_back(self._device(data))
         each = opened.payload[0].size * (effort.repeats + 1)
@@ -54,6 +56,8 @@ class RotationsPlan(Plan):
         """Attacks on repeated releases see some of the victims; those that name the row, the records behind it."""
         if attack.wants_repeats:
             return self._again(knowledge, plain=False)
+        if isinstance(attack, LaterAttack):
+            return self._told(attack.story, knowledge)
         return self._lined_up(Stage(knowledge, self.scene.release, self._truth(self._opened), self.scene.shown), attack)
 
     def control(self, attack: Attack, knowledge: Knowledge) -> Values | None:
@@ -74,6 +78,27 @@ class RotationsPlan(Plan):
         if attack.threat != "row":
             return None
         return replace(stage, knowledge=replace(stage.knowledge, line_ups=self._line_ups))
+
+    def _shuffled(self, opened: Opened) -> tuple[IntArray, IntArray]:
+        """The rows of every message in an order that says nothing, and where the record is among them."""
+        rng = np.random.default_rng(derive_seed(self.scene.seed, "line-ups"))
+        order = rng.permuted(np.tile(np.arange(opened.rows.shape[1]), (len(opened.rows), 1)), axis=1)
+        return np.take_along_axis(opened.rows, order, axis=1), (order == 0).argmax(axis=1).astype(np.int64)
+
+    def _told(self, story: str, knowledge: Knowledge) -> Stage:
+        """Some of the victims, with what their device sent later."""
+        if (story, False) not in self._kept:
+            seed, d = derive_seed(self.scene.seed, "later", story), self._opened.rows.shape[1]
+            told = STORIES[story](self._visits, self._some, self.scene.splits.attacker, d, seed)
+            if told is None:
+                return Stage(knowledge, self.scene.release, self._truth(self._opened), self.scene.shown)
+            rows, positions = self._shuffled(told.first)
+            later = Later(told.later, told.by_now[rows])
+            known = replace(knowledge, line_ups=told.behind[rows], later=later)
+            release = replace(self.scene.release, payload=told.first.payload, utility={})
+            truth = Truth(told.victims, positions, secrets={"key": told.first.key})
+            self._kept[story, False] = Stage(known, release, truth, np.arange(0))
+        return self._kept[story, False]
 
     def _truth(self, opened: Opened) -> Truth:
         return Truth(self.scene.splits.victim, self._positions, secrets={**self.scene.secrets, "key": opened.key})

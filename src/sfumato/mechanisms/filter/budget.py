@@ -44,8 +44,9 @@ def enforce(
     kind: Divergence,
     budget: Tensor,
     seed: int,
+    share: float = 1.0,
 ) -> Tensor:
-    """Shrink each user's perturbation until held-out records keep the budget (U,); what they spend then, (U,).
+    """Shrink each user's perturbation until held-out records keep ``share`` of the budget (U,); what they spend, (U,).
 
     Records are (U, B, …); ``mine`` (U, B) says which of them count. Every divergence grows with t, so bisection finds
     the largest t whose mean, plus a margin for new records, is within the budget.
@@ -59,7 +60,7 @@ def enforce(
         filters.scale.copy_(kept)
         average = values.sum(1) / count
         deviation = torch.where(mine, values - average[:, None], 0.0).square().sum(1) / count
-        return ~(average + _MARGIN * (deviation / count).sqrt() <= budget)  # what has no finite value is over
+        return ~(average + _MARGIN * (deviation / count).sqrt() <= share * budget)  # what has no finite value is over
 
     low, high = torch.zeros_like(budget), torch.ones_like(budget)
     fits = ~over(high)

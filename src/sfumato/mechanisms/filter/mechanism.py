@@ -45,10 +45,12 @@ class Filter(LatentMechanism):
     shape: ClassVar[Shape] = "nonlinear"
     hidden: ClassVar[tuple[int, ...]] = (128, 128)
     """Widths of adversary h and utility classifier ν."""
+    first_noise: ClassVar[float] = 0.5
+    """Share of the budget that the noise begins with; training takes back what costs utility."""
 
-    beta: float = number(default=0.5, low=0.0, high=1e6, help="β of Eq. 2: larger serves better and hides less")
+    beta: float = number(default=0.3, low=0.0, high=1e6, help="β of Eq. 2: larger serves better and hides less")
     steps: int = whole(default=1000, low=ROUNDS, high=10_000_000, help="steps of the filter")
-    adversary_steps: int = whole(default=3, low=1, high=100, help="steps of h and ν for each step of the filter")
+    adversary_steps: int = whole(default=8, low=1, high=100, help="steps of h for each step of the filter and of ν")
     batch: int = whole(default=512, low=8, high=65_536, help="records in a mini-batch")
     rate: float = learning_rate(default=3e-3)
 
@@ -94,6 +96,7 @@ class Filter(LatentMechanism):
             rate=self.rate,
             hidden=self.hidden,
             adversary_steps=self.adversary_steps,
+            first_noise=self.first_noise,
             seed=self.seed,
         )
 
@@ -160,7 +163,9 @@ class LinearFilter(Filter):
     name = "filter-linear"
     shape = "linear"
     hidden = (15,)
+    first_noise = 0.0
 
+    beta = 0.5
     steps = 600
     adversary_steps = 1
     rate = 5e-3

@@ -38,6 +38,9 @@ _MEASURED = 128
 _HELD_OUT = 1000
 """Own records, at most, that are kept from training for the budget (a tenth of them if fewer)."""
 
+_WIDEST = 10.0
+"""Times its first small value that the noise may begin with: as wide as the prior of the latents."""
+
 
 @dataclass(frozen=True)
 class Labels:
@@ -65,7 +68,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Rules:
-    """The settings that all users of a game share; ``hidden`` are the widths of h and ν."""
+    """The settings that all users of a game share.
+
+    ``hidden`` are the widths of h and ν. The noise begins with ``first_noise`` of the budget, or small if that is 0.
+    """
 
     shape: Shape
     divergence: Divergence
@@ -75,6 +81,7 @@ class Rules:
     rate: float
     hidden: tuple[int, ...]
     adversary_steps: int
+    first_noise: float
     seed: int
 
 
@@ -110,6 +117,20 @@ class MinMaxGame:
             "h": torch.optim.Adam(self.h.parameters(), 2 * rules.rate),
             "nu": torch.optim.Adam(self.nu.parameters(), 2 * rules.rate),
         }
+        if rules.first_noise > 0:
+            self._begin_noisy()
+
+    @torch.no_grad()
+    def _begin_noisy(self) -> None:
+        """Give the noise its first share of the budget.
+
+        From small noise the game ends with records in places whose fine edges h misses and a patient reader finds.
+        Noise has no edges, and training takes back what of it costs utility.
+        """
+        self.f.noise.mul_(_WIDEST)
+        self._enforce(self.rules.first_noise)
+        self.f.noise.mul_(self.f.scale[:, None, None])
+        self.f.scale.fill_(1.0)
 
     def _modules(self) -> dict[str, nn.Module]:
         return {"f": self.f, "h": self.h, "nu": self.nu}
@@ -138,7 +159,7 @@ class MinMaxGame:
             with torch.no_grad():
                 z = self._release(rows, generator)[0]
             take_step(self.optimisers["h"], self._adversary(z, rows).sum())
-            take_step(self.optimisers["nu"], self._utility(z, rows).sum())  # Eq. 5
+        take_step(self.optimisers["nu"], self._utility(z, rows).sum())  # Eq. 5
         rows = self.own.draw(self.rules.batch, generator)
         z, shift, factor = self._release(rows, generator)
         few = rows[:, :_MEASURED]
@@ -179,6 +200,9 @@ class MinMaxGame:
 
     def enforce(self) -> list[Spent]:
         """Make every filter keep its budget on the user's held-out records; what each spends there."""
+        return self._enforce(1.0)
+
+    def _enforce(self, share: float) -> list[Spent]:
         count = torch.tensor([len(held) for held in self.held])
         rows = torch.zeros(len(self.held), _HELD_OUT, dtype=torch.long)  # as wide for few users as for many
         for user, held in enumerate(self.held):
@@ -192,6 +216,7 @@ class MinMaxGame:
             self.rules.divergence,
             self.budget,
             derive_seed(self.rules.seed, "filter", "budget"),
+            share,
         )
         return [Spent(float(value), int(records)) for value, records in zip(spent, count, strict=True)]
 

@@ -129,6 +129,23 @@ def shared_suite(*, epochs: int = 6, width: int = 32, steps: int = 500) -> list[
     return [*decoders, MaskBySpread(), average]
 
 
+def device_suite(schema: Schema, *, epochs: int = 6, width: int = 32, steps: int = 500) -> list[Attack]:
+    """A device that keeps a secret, in addition: by somebody who may send records of their own through it."""
+    from sfumato.attacks.attribute.probes import AttributeProbe, Kind
+    from sfumato.attacks.attribute.queried_records import QueriedRecords
+    from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
+    from sfumato.attacks.same_device import NearestAnswer, SameDeviceDecoder, SameDeviceProbe
+
+    queried = QueriedRecords()
+    kinds: tuple[Kind, ...] = ("mlp", "knn")
+    inners = [AttributeProbe(label=label, queried=queried, kind=kind) for label in schema.private for kind in kinds]
+    return [
+        SameDeviceDecoder(inner=InverseNetwork(epochs=epochs, width=width, fewest_steps=steps)),
+        NearestAnswer(),
+        *(SameDeviceProbe(label=inner.label, inner=inner) for inner in inners),
+    ]
+
+
 def membership_suite(labels: Sequence[str]) -> list[Attack]:
     """Synthetic records; attacks that compare classes need the release's ``labels``."""
     from sfumato.attacks.membership.synthetic_records import (

@@ -9,6 +9,7 @@ import numpy as np
 from sfumato.auditing.controls import Controls
 from sfumato.auditing.effort import Effort
 from sfumato.auditing.plans.base import Plan, Repeat, Rows, Scene
+from sfumato.auditing.plans.device_users import DevicePlan
 from sfumato.auditing.plans.features import FeaturesPlan
 from sfumato.auditing.plans.rotations import RotationsPlan
 from sfumato.auditing.plans.shared import SharedPlan
@@ -17,7 +18,16 @@ from sfumato.core.dataset import Dataset, FloatArray, Splits
 from sfumato.core.knowledge import Knowledge, Query
 from sfumato.core.randomness import derive_seed
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.capabilities import HasCloud, HasDecoder, HasEncoder, HasParticipants, Keyed, Repeats, Rotates
+from sfumato.mechanisms.capabilities import (
+    HasCloud,
+    HasDecoder,
+    HasDevice,
+    HasEncoder,
+    HasParticipants,
+    Keyed,
+    Repeats,
+    Rotates,
+)
 
 
 def scene_of(mechanism: Mechanism, splits: Splits, effort: Effort, seed: int, controls: Controls) -> Scene:
@@ -56,6 +66,9 @@ def plans_for(mechanism: Mechanism, scene: Scene) -> Sequence[Plan]:
     if isinstance(mechanism, HasParticipants):
         own = mechanism.participant(scene.splits.attacker, seed=derive_seed(scene.seed, "participant"))
         plans.append(SharedPlan(scene, own, mechanism.turns))
+    device = mechanism.device(seed=derive_seed(scene.seed, "victims")) if isinstance(mechanism, HasDevice) else None
+    if device is not None:
+        plans.append(DevicePlan(scene, device))
     return plans
 
 

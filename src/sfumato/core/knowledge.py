@@ -79,6 +79,8 @@ class Knowledge:
     query       the protected pipeline as a black box; None if it cannot be called
     encoder     the public encoder's weights and architecture; None if they stay with the owner
     randomised  whether two queries of one record differ
+    same_device the attacker's own records through the victims' device, with its secret, as another user of it would;
+                None where no secret is kept
     own_device  the same with the secrets of each release, for a pipeline with keys; None without keys
     cloud       the public network that works on the payload; None if there is none
     repeats     further releases of the victims by their own device, in the victims' order
@@ -98,6 +100,7 @@ class Knowledge:
     query: Query | None = None
     encoder: nn.Module | None = None
     randomised: bool = False
+    same_device: Query | None = None
     own_device: OwnDevice | None = None
     cloud: nn.Module | None = None
     repeats: tuple[FloatArray, ...] = ()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy.typing as npt
 
 from sfumato.core.dataset import Dataset, FloatArray
-from sfumato.core.knowledge import Opened, Participant
+from sfumato.core.knowledge import Opened, Participant, Query
 
 if TYPE_CHECKING:
     import numpy as np
@@ -100,6 +100,14 @@ class HasParticipants(Protocol):
 
     def participant(self, data: Dataset, *, seed: int) -> Participant | None:
         """Somebody with ``data`` as a further party, who may choose its masks; None in a setting without masks."""
+
+
+@runtime_checkable
+class HasDevice(Protocol):
+    """Makes masks or noise from a secret that its device keeps, so that an attacker may use the same device."""
+
+    def device(self, *, seed: int) -> Query | None:
+        """The device behind ``release(data, seed=seed)``, for records of somebody else; None if it keeps no secret."""
 
 
 @runtime_checkable

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.guarantee import Guarantee, empirical
-from sfumato.core.knowledge import Participant
+from sfumato.core.knowledge import Participant, Query
 from sfumato.core.origin import Hashes, Origin
 from sfumato.core.randomness import Randomness, Secure, Seeded, derive_seed
 from sfumato.core.run_folder import RunFolder
@@ -351,6 +351,11 @@ class ARS(Mechanism):
             return (self.transform(data.x, origin=data.origin, seed=seed, name=data.name),) * times
         seeds = (derive_seed(seed, number) for number in range(times))
         return tuple(self.transform(data.x, origin=data.origin, seed=each, name=data.name) for each in seeds)
+
+    def device(self, *, seed: int) -> Query | None:
+        if not self.keyed:
+            return None
+        return lambda data: self.transform(data.x, origin=data.origin, seed=seed, name=data.name)
 
     def secrets(self, data: Dataset, *, seed: int) -> dict[str, FloatArray]:
         """The mask of each record's party, (N, h), by columns those of all parties, (N, K·h); nothing without masks."""

@@ -1,0 +1,79 @@
+"""Attackers who can send records of their own through the victims' device: its secret makes their payloads, too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sfumato.attacks.attribute.probes import PayloadProbe
+from sfumato.attacks.base import AttributeAttack, ReconstructionAttack
+from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
+from sfumato.attacks.reidentification.candidates import nearest
+from sfumato.core.dataset import FloatArray
+from sfumato.core.knowledge import Knowledge
+from sfumato.core.release import Release
+
+_SUFFIX = "same-device"
+_MOST, _AT_ONCE = 10_000, 2000
+
+
+def through_device(knowledge: Knowledge) -> Knowledge:
+    """With the victims' device for a pipeline; with one secret a record is answered in one way."""
+    return replace(knowledge, query=knowledge.same_device, randomised=False)
+
+
+class SameDeviceDecoder(ReconstructionAttack):
+    """A decoder trained on what the victims' device makes of the attacker's own records."""
+
+    inner: InverseNetwork
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"{self.inner.name}-{_SUFFIX}"
+
+    def obstacle(self, knowledge: Knowledge) -> str | None:
+        return device_missing(knowledge) or self.inner.obstacle(through_device(knowledge))
+
+    def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
+        return self.inner.guess(release, through_device(knowledge))
+
+
+class SameDeviceProbe(AttributeAttack):
+    """A probe of a private label trained in the same way."""
+
+    inner: PayloadProbe
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"{self.inner.name}-{_SUFFIX}"
+
+    def obstacle(self, knowledge: Knowledge) -> str | None:
+        return device_missing(knowledge) or self.inner.obstacle(through_device(knowledge))
+
+    def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
+        return np.asarray(self.inner.guess(release, through_device(knowledge)))
+
+
+class NearestAnswer(ReconstructionAttack):
+    """The attacker's own record whose payload, by the victims' device, is nearest: a look into the codebook.
+
+    Where noise follows from the record alone, a record that the attacker holds as well is found for certain.
+    """
+
+    name = f"nearest-{_SUFFIX}"
+    how = "the attacker's own record that the victims' device answers most alike"
+
+    def obstacle(self, knowledge: Knowledge) -> str | None:
+        return device_missing(knowledge)
+
+    def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
+        assert knowledge.same_device is not None  # obstacle() has seen to it
+        own = knowledge.auxiliary.take(slice(0, _MOST))
+        answers, payload = (each.reshape(len(each), -1) for each in (knowledge.same_device(own), release.payload))
+        rows = [nearest(payload[at : at + _AT_ONCE], answers) for at in range(0, len(payload), _AT_ONCE)]
+        return np.asarray(own.x[np.concatenate(rows)])
+
+
+def device_missing(knowledge: Knowledge) -> str | None:
+    return "needs a device that keeps a secret" if knowledge.same_device is None else None

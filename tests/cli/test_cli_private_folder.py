@@ -70,6 +70,9 @@ def test_key_lies_outside_of_the_run_and_is_private(desk: Path, call: Call, monk
     assert len(key) == 32 and readable_by_others(desk / "state") == []
     written = [file.read_bytes() for file in Path("mine").rglob("*") if file.is_file()]
     assert not any(key in content or key.hex().encode() in content for content in written)
+    monkeypatch.setenv("SFUMATO_STATE", str(desk / "people.csv"))
+    assert "set SFUMATO_STATE to a folder of yours" in call("audit", "mine", "--effort", "smoke").err
+    monkeypatch.setenv("SFUMATO_STATE", str(desk / "state"))
     (desk / "state" / "owner.key").write_bytes(b"short")
     assert "an owner's key has 32" in call("audit", "mine", "--effort", "smoke").err
 

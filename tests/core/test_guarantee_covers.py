@@ -67,6 +67,7 @@ def test_proof_covers_something_and_measurement_nothing() -> None:
 
 def test_labels_beside_a_promise_that_leaves_them_out_are_in_clear() -> None:
     assert PROOF.beside(["income"]).warnings[0].startswith("LABELS ARE OUTSIDE THE PROMISE: 'income'")
+    assert PROOF.beside(["income"]).relation == "replace one record, with the same labels"
     assert replace(PROOF, covers=Covers(labels=True)).beside(["income"]).warnings == ()
     assert empirical("Measured.").beside(["income"]).in_clear == ()
 

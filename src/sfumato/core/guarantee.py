@@ -148,8 +148,9 @@ class Guarantee:
 
     def beside(self, labels: Iterable[str]) -> Guarantee:
         """The same promise about a payload with these labels beside it."""
-        open_ = self.proven and not self.covers.labels
-        return replace(self, in_clear=tuple(labels) if open_ else ())
+        open_ = tuple(labels) if self.proven and not self.covers.labels else ()
+        relation = f"{self.relation}, with the same labels" if open_ and self.relation else self.relation
+        return replace(self, in_clear=open_, relation=relation)
 
     @property
     def warnings(self) -> tuple[str, ...]:

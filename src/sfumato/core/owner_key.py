@@ -15,25 +15,26 @@ KEY_BYTES = 32
 
 def key_file() -> Path:
     """``owner.key`` in ``$SFUMATO_STATE``, or else in the user's state folder."""
-    base = os.environ.get("XDG_STATE_HOME")
-    state = (Path(base) if base else Path.home() / ".local" / "state") / "sfumato"
-    return Path(os.environ.get(STATE_VARIABLE) or state) / "owner.key"
+    base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(os.environ.get(STATE_VARIABLE) or Path(base) / "sfumato") / "owner.key"
 
 
 def owner_key() -> bytes:
     """The key of this user, made on first use and readable by its owner only.
 
-    It protects nothing that leaves: without it a run can no longer tell whether its data have changed, and that is all.
+    It protects nothing that leaves: a run whose key is lost still releases, and is neither audited nor resumed, because
+    it can no longer tell whether its data have changed.
     """
     file = key_file()
     try:
+        file = file.expanduser()
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             write_once(file, _write_key)
         key = file.read_bytes()
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # or nobody knows where home is
         raise DataError(
-            f"cannot keep the owner's key in {file} ({error.strerror}): set {STATE_VARIABLE} to a folder of yours."
+            f"cannot keep the owner's key in {file} ({error}): set {STATE_VARIABLE} to a folder of yours."
         ) from None
     if len(key) != KEY_BYTES:
         raise DataError(f"{file} holds {len(key)} bytes, and an owner's key has {KEY_BYTES}: restore or remove it.")

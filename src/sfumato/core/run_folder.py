@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import shutil
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -30,13 +31,21 @@ def atomic(path: Path) -> Iterator[Path]:
     try:
         yield part
         if part.is_file():
-            part.chmod(0o600)
+            shut(part)
         part.replace(path)
     finally:
         if part.is_dir():
             shutil.rmtree(part, ignore_errors=True)
         else:
             part.unlink(missing_ok=True)
+
+
+def shut(path: Path) -> None:
+    """Leave a file or folder to its owner alone, where it is ours and the file system knows owners."""
+    with suppress(OSError):  # somebody else's, or gone by now
+        mode = path.lstat().st_mode
+        if stat.S_IMODE(mode) & 0o077 and not stat.S_ISLNK(mode):
+            path.chmod(stat.S_IMODE(mode) & 0o700)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -127,7 +136,7 @@ class RunFolder:
             import tomli_w
 
             path.mkdir(parents=True, exist_ok=True)
-            path.chmod(0o700)
+            shut(path)
             with atomic(path / "config.toml") as part:  # first: from here on the run can be resumed
                 part.write_text(tomli_w.dumps(_toml_like(config)))
             run.write_json("status.json", {"state": "running", "format": FORMAT})
@@ -168,10 +177,7 @@ class RunFolder:
     def shut(self) -> None:
         """Take from everybody but the owner what the files of an older run, or of a program's own making, allow."""
         for file in (self.path, *self.path.rglob("*")):
-            mode = file.lstat().st_mode
-            if mode & 0o077 and not file.is_symlink():
-                with suppress(PermissionError):  # somebody else's: it is theirs to shut
-                    file.chmod(mode & 0o700)
+            shut(file)
 
     def config(self) -> dict[str, Any]:
         """What ``config.toml`` says."""

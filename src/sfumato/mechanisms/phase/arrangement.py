@@ -10,12 +10,14 @@ import numpy as np
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import UsageError
-from sfumato.core.origin import Origin, hash_rows
+from sfumato.core.origin import Hashes, Origin, hash_rows
 from sfumato.core.randomness import Randomness, Secure
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.device_secret import drawn_secret
 from sfumato.mechanisms.phase.companies import Candidates, Companies, terms_of
 from sfumato.mechanisms.phase.decoys import neighbour_rows
+
+_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Arrangement:
 
         What must be remembered is kept when the block ends well.
         """
-        crowd = Candidates(origin.nonces, hash_rows(x))
+        crowd = Candidates(origin.nonces, _likeness(x))
         companies = self.companies or Companies(drawn_secret(randomness), strict=isinstance(randomness, Secure))
         if not self.grouped and self.pool is None:
             yield x, neighbour_rows(companies.tags(origin.contents), crowd.likeness, self.d)
@@ -53,8 +55,13 @@ class Arrangement:
             raise UsageError(
                 "give records and pool in one form: both as arrays, or both as data sets with or without ids."
             )
-        pool = Candidates(self.pool.origin.nonces, hash_rows(self.pool.x))
+        pool = Candidates(self.pool.origin.nonces, _likeness(self.pool.x))
         with companies.arranged(terms, crowd, randomness, pool) as rows:
             needed, places = np.unique(np.concatenate([np.arange(len(x)), rows.reshape(-1)]), return_inverse=True)
             everyone = np.concatenate([x, self.pool.x[needed[len(x) :] - len(x)]])
             yield everyone, places[len(x) :].reshape(rows.shape)
+
+
+def _likeness(x: FloatArray) -> Hashes:
+    """What records look like to a network, (N, 16); a few at a time, because they may lie on disk."""
+    return np.concatenate([hash_rows(x[start : start + _AT_ONCE]) for start in range(0, len(x), _AT_ONCE)])

@@ -163,6 +163,16 @@ def test_uniformly_drawn_wrong_key_is_worse_than_the_right_one(phase: Phase, par
     assert wrong < right - 0.15
 
 
+def test_what_is_opened_for_the_scorer_is_what_was_released(phase: Phase, parity: Splits) -> None:
+    few = parity.victim.take(slice(0, 41))
+    sent = phase.opened(few, seed=3)
+    np.testing.assert_array_equal(phase.release(few, seed=3).payload, sent.payload)
+    np.testing.assert_array_equal(phase.visits([few, few], seed=3)[0].payload, sent.payload)
+    again = phase.visits([few, few], seed=3)[1]
+    np.testing.assert_array_equal(np.sort(again.rows, axis=1), np.sort(sent.rows, axis=1))
+    np.testing.assert_array_equal(phase.repeated(few, 1, seed=3)[0], again.payload)
+
+
 def test_device_and_cloud_give_what_the_audit_measures(phase: Phase, parity: Splits) -> None:
     few = parity.victim.take(slice(0, 40))
     device, cloud = phase.device(), phase.cloud()

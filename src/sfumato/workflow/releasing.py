@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
-from sfumato.core.errors import DataError, UsageError
+from sfumato.core.errors import DataError, RuleBroken, UsageError
 from sfumato.core.guarantee import ONE_ROW, SEVERAL_ROWS, Guarantee
-from sfumato.core.release import Release
+from sfumato.core.release import Release, unchanged_row
 from sfumato.core.run_folder import RunFolder, atomic, write_json
 from sfumato.core.schema import Schema
 from sfumato.data import decode_table, stream
@@ -122,7 +122,17 @@ def _releases(
             yield iter(())
             return
         with mechanism.whole(x, origin, folder) as payloads:
-            yield (Release(mechanism.name, payload, mechanism.guarantee()) for payload in payloads)
+            yield _changed(mechanism, payloads, x)
+
+
+def _changed(mechanism: Mechanism, payloads: Iterator[FloatArray], x: FloatArray) -> Iterator[Release]:
+    """Releases in which no record stands as it was."""
+    done = 0
+    for payload in payloads:
+        if (row := unchanged_row(payload, x[done : done + len(payload)])) is not None:
+            raise RuleBroken(f"{mechanism.name} released a raw record unchanged, in row {done + row}.")
+        done += len(payload)
+        yield Release(mechanism.name, payload, mechanism.guarantee())
 
 
 @contextmanager

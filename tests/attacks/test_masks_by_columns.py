@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from sfumato.attacks.base import Attack
-from sfumato.attacks.masks.mask_attacks import KnownMask, MaskBySpread, ReadMask
-from sfumato.attacks.masks.substitute_decoders import AnyMask, CleanDecoder, OwnMask
+from sfumato.attacks.masks.mask_attacks import MaskBySpread, ReadMask
+from sfumato.attacks.masks.substitute_decoders import OwnMask
 from sfumato.attacks.registry import shared_suite
 from sfumato.auditing.effort import Effort
 from sfumato.auditing.trials import trials
@@ -17,7 +19,7 @@ from sfumato.mechanisms.ars.mechanism import ARS
 from sfumato.testing import AuditStage
 from sfumato.testing.attacks import wins
 
-FEW = {"epochs": 1, "steps": 300}
+FEW: dict[str, Any] = {"epochs": 1, "steps": 300}
 WORDS = tuple("abcd")
 
 
@@ -37,11 +39,6 @@ def stage() -> AuditStage:
     splits = Splits(people(800, 1, "owner"), people(600, 2, "attacker"), people(400, 3, "victim"))
     mechanism = ARS(variant="published", split="columns", parties=2, n=4, latent=16, epochs=15).fit(splits.owner)
     return AuditStage(mechanism, splits, Effort(candidates=50, repeats=2))
-
-
-def values(attack: Attack, stage: AuditStage) -> dict[str, float]:
-    knowledge, release, truth = stage.stage(attack)
-    return attack(release, knowledge, truth).values()
 
 
 def test_every_attack_of_a_curious_party_runs_by_columns(stage: AuditStage) -> None:
@@ -69,15 +66,10 @@ def test_what_moves_is_what_the_masks_of_all_parties_say(stage: AuditStage) -> N
     assert (np.abs(payload - latents) > 0.05)[masks == 1].mean() > 0.5
 
 
-@pytest.mark.parametrize("attack", [OwnMask(**FEW), AnyMask(**FEW), ReadMask(**FEW), KnownMask(**FEW)], ids=repr)  # type: ignore[arg-type]
+@pytest.mark.parametrize("attack", [OwnMask(**FEW), ReadMask(**FEW)], ids=lambda attack: attack.name)
 def test_decoders_of_masked_columns_beat_their_baseline(attack: Attack, stage: AuditStage) -> None:
     knowledge, release, truth = stage.stage(attack)
     right = next(s for s in attack(release, knowledge, truth).scores if s.metric == "category-accuracy")
     assert wins(right)
     control = stage.control(attack)
     assert control is not None and control["category-accuracy"] > 0.9  # the same on latents without noise
-
-
-def test_the_read_mask_is_worth_more_than_the_papers_attacker(stage: AuditStage) -> None:
-    found = [values(kind(**FEW), stage)["category-accuracy"] for kind in (CleanDecoder, OwnMask, ReadMask, KnownMask)]  # type: ignore[arg-type]
-    assert max(found[2:]) > max(found[:2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,3 +75,24 @@ def test_commands_say_how_many_records_share_their_content(table: Path, call: Ca
     said = call("release", "run", "--data", "few.csv", "--out", "one").err
     assert "240 of 240 records share their content with another" in " ".join(said.split())
     assert "share" not in call("release", "run", "--data", "few.csv", "--out", "two", "--quiet").err
+
+
+def scores(found: dict[str, Any], attack: str, metric: str) -> dict[str, Any]:
+    return next(s for s in found["attacks"] if s["attack"] == attack and s["metric"] == metric)
+
+
+def test_audit_counts_payloads_and_finds_nothing_to_count(table: Path, call: Call) -> None:
+    assert call(*FIT, "--x", "place", "--x", "work", "--id", "person", "--out", "run").code == 0
+    found = call("audit", "run", "--effort", "smoke", "--json").json()
+    counted = scores(found, "counting", "whole-record")
+    assert counted["value"] == counted["baseline"] and counted["control"] > counted["baseline"]
+
+
+def test_audit_by_columns_reads_masks_and_runs_the_papers_attacker(table: Path, call: Call) -> None:
+    by = ("--set", "split=columns", "--set", "parties=2", "--set", "variant=published")
+    assert call(*FIT, "--x", "place", "--x", "work", "--id", "person", *by, "--out", "run").code == 0
+    found = call("audit", "run", "--effort", "smoke", "--json").json()
+    assert {"sdec-own-mask", "sdec-read-mask", "sdec-known-mask", "mask-by-spread"} <= {
+        s["attack"] for s in found["attacks"]
+    }
+    assert not any("mask" in skipped["reason"] for skipped in found["skipped"])

@@ -330,3 +330,11 @@ def test_in_a_simulation_lambda_is_every_partys_own(tmp_path: Path, monkeypatch:
     with pytest.raises(UsageError, match="enough"):
         simulation.simulate("digits", params={"lam": "0.7,0.3", "latent": 8}, **asked)
     assert dict(seen[0].params) == {"latent": 8}
+
+
+def test_the_page_names_every_setting_and_the_default_limits() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "parties.md").read_text()
+    section = page.split("## What a party can rely on")[1].split("## Deployment")[0]
+    assert not [setting for setting in ACCEPTS if f"`{setting}`" not in section]
+    for key, value in (("least_epsilon", SAFE.least_epsilon), ("most_signal", SAFE.most_signal)):
+        assert f"default {value:g} |" in next(line for line in page.splitlines() if line.startswith(f"| `{key}`"))

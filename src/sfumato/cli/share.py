@@ -122,7 +122,7 @@ def split(
     each: Each = None,
     domain: Domain = None,
     repeatable: Annotated[
-        bool, typer.Option("--repeatable", help="For experiments: repeatable noise; federated averaging is allowed.")
+        bool, typer.Option("--repeatable", help="For experiments: repeatable noise; every setting is accepted.")
     ] = False,
     seed: Seed = 0,
     json: Json = False,

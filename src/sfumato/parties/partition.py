@@ -64,7 +64,7 @@ def split_parties(
         limit: Number of records in all, about (as for ``sfumato.load``); by default every record is used.
         each: Number of records that each party shares; by default all it has. One record more may replace another.
         seed: Seed of the split.
-        repeatable: For experiments: the parties' noise follows from ``seed``, and they accept federated averaging.
+        repeatable: For experiments: the parties' noise follows from ``seed``, and they accept every mode and setting.
 
     Returns:
         The folders of the parties.

@@ -180,10 +180,10 @@ def between(records: Records, others: Records, seed: int) -> Neighbours:
 def _by_content(records: Records) -> dict[bytes, list[int]]:
     """The rows of each content: x, class and weight."""
     weight = torch.ones(len(records)) if records.weight is None else records.weight
-    rows = torch.cat([records.x.flatten(1).double(), records.y[:, None].double(), weight[:, None].double()], dim=1)
+    rest = torch.stack([records.y.double(), weight.double()], dim=1).numpy()
     found: dict[bytes, list[int]] = {}
-    for place, key in enumerate(hash_rows(rows.numpy())):
-        found.setdefault(key.tobytes(), []).append(place)
+    for place, (x, beside) in enumerate(zip(hash_rows(records.x.numpy()), rest, strict=True)):
+        found.setdefault(x.tobytes() + beside.tobytes(), []).append(place)
     return found
 
 

@@ -300,7 +300,7 @@ def test_release_as_png_files_is_a_folder_that_loads(spent: Path, tmp_path: Path
 def test_no_seed_of_noise_is_stored(spent: Path) -> None:
     assert "seed" not in (spent / "budget.json").read_text()
     stored = read_json(spent / "mechanism.json")["params"]
-    assert set(stored) == {"method", "epsilon", "delta", "labels", "steps", "bend", "seed"}
+    assert set(stored) == {"method", "epsilon", "delta", "labels", "steps", "per_person", "bend", "seed"}
 
 
 @pytest.mark.parametrize("records", [1500, 400])  # of the few every one is in every sample

@@ -146,6 +146,13 @@ def device_suite(schema: Schema, *, epochs: int = 6, width: int = 32, steps: int
     ]
 
 
+def training_suite(*, shadows: int = 4, records: int = 1000) -> list[Attack]:
+    """What was fitted to the owner's records, in addition: who was among them; by ``shadows`` models of ``records``."""
+    from sfumato.attacks.membership.training_records import HardRecords, ShadowModels
+
+    return [HardRecords(), ShadowModels(shadows=shadows, records=records)]
+
+
 def membership_suite(labels: Sequence[str]) -> list[Attack]:
     """Synthetic records; attacks that compare classes need the release's ``labels``."""
     from sfumato.attacks.membership.synthetic_records import (

@@ -20,14 +20,17 @@ class Effort:
     attack_renewals  how often they query a randomised mechanism anew (0: for every epoch)
     inverted, inversion_steps, inversion_starts   victims whose records are looked for through the public encoder, the
                      steps of that search, and where it starts from
+    shadows, shadow_records, shadow_passes   models like the mechanism that a membership attack fits (an even number),
+                     the records of each, and the most passes over them that are affordable
     task_epochs      passes of the fresh classifier
     candidates       records among which a released one is looked for
     repeats          further releases of the same victims
     geometry         how the picture of the payloads is made
     threats          the only threats that are tried; None: all
 
-    For synthetic releases:
     suspects         records whose membership is in question
+
+    For synthetic releases:
     canary_runs, draws, questions   learning runs with a canary, transcripts drawn in each world of each, and the
                      questions after which such a run is cut short
     canaries         in the single run with many
@@ -42,6 +45,9 @@ class Effort:
     inverted: int = 128
     inversion_steps: int = 100
     inversion_starts: int = 2
+    shadows: int = 4
+    shadow_records: int = 1000
+    shadow_passes: int = 10
     task_epochs: int = 4
     candidates: int = 1000
     repeats: int = 7
@@ -72,6 +78,7 @@ SMOKE = Effort(
     inverted=32,
     inversion_steps=40,
     inversion_starts=1,
+    shadow_passes=0,
     task_epochs=2,
     candidates=100,
     repeats=3,
@@ -88,6 +95,9 @@ FULL = Effort(
     inverted=1000,
     inversion_steps=500,
     inversion_starts=4,
+    shadows=16,
+    shadow_records=5000,
+    shadow_passes=100,
     task_epochs=10,
     repeats=15,
     suspects=10_000,

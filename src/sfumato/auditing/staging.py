@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -13,12 +13,14 @@ from sfumato.auditing.plans.device_users import DevicePlan
 from sfumato.auditing.plans.features import FeaturesPlan
 from sfumato.auditing.plans.rotations import RotationsPlan
 from sfumato.auditing.plans.shared import SharedPlan
+from sfumato.auditing.plans.training import TrainingPlan
 from sfumato.auditing.result import GALLERY
 from sfumato.core.dataset import Dataset, FloatArray, Splits
-from sfumato.core.knowledge import Knowledge, Query
+from sfumato.core.knowledge import Knowledge, Model, Query, Refit
 from sfumato.core.randomness import derive_seed
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.capabilities import (
+    Classifies,
     HasCloud,
     HasDecoder,
     HasDevice,
@@ -28,6 +30,11 @@ from sfumato.mechanisms.capabilities import (
     Repeats,
     Rotates,
 )
+
+_FEW = 2
+"""Payloads that show whether a mechanism's classifier has an answer."""
+_MANY_PASSES = 100
+"""What a fit counts as that is not made of passes over the records."""
 
 
 def scene_of(mechanism: Mechanism, splits: Splits, effort: Effort, seed: int, controls: Controls) -> Scene:
@@ -69,7 +76,9 @@ def plans_for(mechanism: Mechanism, scene: Scene) -> Sequence[Plan]:
     device = mechanism.device(seed=derive_seed(scene.seed, "victims")) if isinstance(mechanism, HasDevice) else None
     if device is not None:
         plans.append(DevicePlan(scene, device))
-    return plans
+    few = scene.release.payload[:_FEW]
+    model, refit = _model(mechanism, few, scene.seed), _refit(mechanism, few, scene.effort)
+    return [*plans, TrainingPlan(scene, model, refit)]
 
 
 def gallery(mechanism: Mechanism, scene: Scene) -> dict[str, FloatArray]:
@@ -86,6 +95,36 @@ def one_of_each_class(data: Dataset) -> Rows:
     spread = np.linspace(0, len(data) - 1, min(len(data), 4 * GALLERY)).astype(int)  # records may come in order
     rest = [int(row) for row in spread if row not in first]
     return np.array((first + rest)[: min(GALLERY, len(data))], dtype=np.intp)
+
+
+def _model(mechanism: Mechanism, payload: FloatArray, seed: int) -> Model:
+    """What anybody can do with the fitted mechanism, whose payloads look like these."""
+    return Model(
+        query=_query(mechanism, derive_seed(seed, "model")),
+        predict=_predict(mechanism, payload),
+        decode=mechanism.decode if isinstance(mechanism, HasDecoder) else None,
+    )
+
+
+def _predict(mechanism: Mechanism, payload: FloatArray) -> Callable[[FloatArray], FloatArray] | None:
+    """The public classifier; None where this setting has none."""
+    if not isinstance(mechanism, Classifies) or mechanism.predict(payload) is None:
+        return None
+
+    def predict(payload: FloatArray) -> FloatArray:
+        scores = mechanism.predict(payload)
+        assert scores is not None  # it has just answered
+        return scores
+
+    return predict
+
+
+def _refit(mechanism: Mechanism, payload: FloatArray, effort: Effort) -> Refit | None:
+    """The same mechanism fitted to other records, if that takes few enough passes over them."""
+    params = mechanism.get_params()
+    if params.get("epochs", _MANY_PASSES) > effort.shadow_passes:
+        return None
+    return lambda data, seed: _model(type(mechanism)(**{**params, "seed": seed}).fit(data), payload, seed)
 
 
 def _query(mechanism: Mechanism, seed: int) -> Query:

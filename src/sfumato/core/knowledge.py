@@ -54,6 +54,24 @@ Participant = Callable[[Dataset, FloatArray], FloatArray]
 
 
 @dataclass(frozen=True)
+class Model:
+    """What anybody can do with what was fitted to the owner's records.
+
+    query    records → payload
+    predict  payload → class scores of the first utility label, (N, classes); None without a public classifier
+    decode   payload → records; None without a public decoder
+    """
+
+    query: Query
+    predict: Callable[[FloatArray], FloatArray] | None = None
+    decode: Callable[[FloatArray], FloatArray] | None = None
+
+
+Refit = Callable[[Dataset, int], Model]
+"""Records and a seed → the same mechanism, fitted to them instead of the owner's."""
+
+
+@dataclass(frozen=True)
 class OtherRelease:
     """A release of other records of the victims, under pseudonyms.
 
@@ -90,6 +108,8 @@ class Knowledge:
                 line-up), in an order and under ids that say nothing; for a synthetic release, records of which half
                 were the owner's
     linked      a release of other records of the same people, for linkage; None where nobody has two
+    model       what is public of what was fitted to the owner's records, where membership is in question
+    refit       fits others like it to records of the attacker's choice; None where that costs too much
     participant the attacker as one of the parties, with a substitute decoder of its own; None without masks
     unknown     names of the secrets behind the victims' release, which the attacker may try to find
     granted     secrets behind the victims' release by name (a mask (N, h) …): for upper bounds alone
@@ -108,6 +128,8 @@ class Knowledge:
     later: Later | None = None
     candidates: Dataset | None = None
     linked: OtherRelease | None = None
+    model: Model | None = None
+    refit: Refit | None = None
     participant: Participant | None = None
     unknown: tuple[str, ...] = ()
     granted: Mapping[str, FloatArray] = field(default_factory=dict)

@@ -32,7 +32,17 @@ def run_demo(
     out: Path, *, seed: int = 0, progress: Progress = no_progress, say: Callable[[str], None] = lambda _: None
 ) -> tuple[list[dict[str, Any]], Path]:
     """Fit, attack and report; an interrupted demo goes on where it stopped."""
-    effort = Effort(attack_steps=80, suspects=1000, draws=100_000, questions=8, student_width=8)
+    effort = Effort(
+        attack_steps=80,
+        inverted=32,
+        inversion_steps=40,
+        inversion_starts=1,
+        shadow_passes=0,
+        suspects=1000,
+        draws=100_000,
+        questions=8,
+        student_width=8,
+    )
     results = compare(POINTS, DATA, out, seed=seed, effort=effort, progress=progress, say=say)
     page = build_report([out], out / "report.html", title="sfumato demo: 5,000 real digits, odd or even, hide ≥ 5")
     return results, page

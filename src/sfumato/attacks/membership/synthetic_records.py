@@ -26,8 +26,8 @@ from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
 from sfumato.core.schema import Schema
 
-LOW_FPR = 0.01
-TPR = "tpr-at-1-fpr"
+TPR = {"tpr-at-1-fpr": 0.01, "tpr-at-0.1-fpr": 0.001}
+"""True positive rates at low false positive rates."""
 _BLOCK = 512
 """Candidates that are compared with all records at once."""
 _MOST = 20_000
@@ -63,13 +63,16 @@ class MembershipAttack(Attack):
         every = np.ones(len(members))
         area = metrics.auroc_statistic(members, both)
         low, high = bootstrap(area, len(members), ids, limits=(0.0, 1.0))
-        found = metrics.tpr_statistic(members, guess, LOW_FPR)
+        found = {name: metrics.tpr_statistic(members, guess, fpr) for name, fpr in TPR.items()}
         auroc = area(every)
         gain = (2.0 * low - 1.0, 2.0 * high - 1.0)
         return [
             Measured("advantage", "lower", 2.0 * auroc - 1.0, gain, (-1.0, 1.0), primary=True),
             Measured("auroc", "lower", auroc, (low, high), (0.0, 1.0)),
-            Measured(TPR, "lower", found(every), bootstrap(found, len(members), ids, limits=(0.0, 1.0)), (0.0, 1.0)),
+            *(
+                Measured(name, "lower", rate(every), bootstrap(rate, len(members), ids, limits=(0.0, 1.0)), (0.0, 1.0))
+                for name, rate in found.items()
+            ),
         ]
 
 

@@ -73,9 +73,9 @@ def plans_for(mechanism: Mechanism, scene: Scene) -> Sequence[Plan]:
     if isinstance(mechanism, HasParticipants):
         own = mechanism.participant(scene.splits.attacker, seed=derive_seed(scene.seed, "participant"))
         plans.append(SharedPlan(scene, own, mechanism.turns))
-    device = mechanism.device(seed=derive_seed(scene.seed, "victims")) if isinstance(mechanism, HasDevice) else None
-    if device is not None:
-        plans.append(DevicePlan(scene, device))
+    if isinstance(mechanism, HasDevice):
+        device = mechanism.same_device(seed=derive_seed(scene.seed, "victims"))
+        plans += [] if device is None else [DevicePlan(scene, device)]
     few = scene.release.payload[:_FEW]
     model, refit = _model(mechanism, few, scene.seed), _refit(mechanism, few, scene.effort)
     return [*plans, TrainingPlan(scene, model, refit)]

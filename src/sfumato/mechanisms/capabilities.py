@@ -106,7 +106,7 @@ class HasParticipants(Protocol):
 class HasDevice(Protocol):
     """Makes masks or noise from a secret that its device keeps, so that an attacker may use the same device."""
 
-    def device(self, *, seed: int) -> Query | None:
+    def same_device(self, *, seed: int) -> Query | None:
         """The device behind ``release(data, seed=seed)``, for records of somebody else; None if it keeps no secret."""
 
 

@@ -352,7 +352,7 @@ class ARS(Mechanism):
         seeds = (derive_seed(seed, number) for number in range(times))
         return tuple(self.transform(data.x, origin=data.origin, seed=each, name=data.name) for each in seeds)
 
-    def device(self, *, seed: int) -> Query | None:
+    def same_device(self, *, seed: int) -> Query | None:
         if not self.keyed:
             return None
         return lambda data: self.transform(data.x, origin=data.origin, seed=seed, name=data.name)

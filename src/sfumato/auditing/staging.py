@@ -11,9 +11,9 @@ from sfumato.auditing.effort import Effort
 from sfumato.auditing.plans.base import Plan, Repeat, Rows, Scene
 from sfumato.auditing.plans.device_users import DevicePlan
 from sfumato.auditing.plans.features import FeaturesPlan
+from sfumato.auditing.plans.fitted_records import TrainingPlan
 from sfumato.auditing.plans.rotations import RotationsPlan
 from sfumato.auditing.plans.shared import SharedPlan
-from sfumato.auditing.plans.training import TrainingPlan
 from sfumato.auditing.result import GALLERY
 from sfumato.core.dataset import Dataset, FloatArray, Splits
 from sfumato.core.knowledge import Knowledge, Model, Query, Refit

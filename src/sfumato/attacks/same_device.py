@@ -6,9 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sfumato.attacks.attribute.probes import PayloadProbe
-from sfumato.attacks.base import AttributeAttack, ReconstructionAttack
-from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
+from sfumato.attacks.base import Attack, AttributeAttack, Guess, ReconstructionAttack
 from sfumato.attacks.reidentification.candidates import nearest
 from sfumato.core.dataset import FloatArray
 from sfumato.core.knowledge import Knowledge
@@ -23,10 +21,10 @@ def through_device(knowledge: Knowledge) -> Knowledge:
     return replace(knowledge, query=knowledge.same_device, randomised=False)
 
 
-class SameDeviceDecoder(ReconstructionAttack):
-    """A decoder trained on what the victims' device makes of the attacker's own records."""
+class _ThroughDevice(Attack):
+    """Another attack, trained on what the victims' device makes of the attacker's own records."""
 
-    inner: InverseNetwork
+    inner: Attack
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -35,24 +33,16 @@ class SameDeviceDecoder(ReconstructionAttack):
     def obstacle(self, knowledge: Knowledge) -> str | None:
         return device_missing(knowledge) or self.inner.obstacle(through_device(knowledge))
 
-    def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
+    def guess(self, release: Release, knowledge: Knowledge) -> Guess:
         return self.inner.guess(release, through_device(knowledge))
 
 
-class SameDeviceProbe(AttributeAttack):
-    """A probe of a private label trained in the same way."""
+class SameDeviceDecoder(_ThroughDevice, ReconstructionAttack):
+    """``inner`` is a decoder."""
 
-    inner: PayloadProbe
 
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return f"{self.inner.name}-{_SUFFIX}"
-
-    def obstacle(self, knowledge: Knowledge) -> str | None:
-        return device_missing(knowledge) or self.inner.obstacle(through_device(knowledge))
-
-    def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
-        return np.asarray(self.inner.guess(release, through_device(knowledge)))
+class SameDeviceProbe(_ThroughDevice, AttributeAttack):
+    """``inner`` is a probe of ``label``."""
 
 
 class NearestAnswer(ReconstructionAttack):

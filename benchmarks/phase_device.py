@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from sfumato.core.origin import Origin
 from sfumato.core.randomness import Secure
 from sfumato.data import load_splits
-from sfumato.mechanisms.phase.decoys import grouped_rows, record_tags
+from sfumato.mechanisms.phase.arrangement import Arrangement
+from sfumato.mechanisms.phase.companies import Companies
 from sfumato.mechanisms.phase.keys import hide, turn
 from sfumato.mechanisms.phase.mechanism import Phase
 from sfumato.nets.training_loop import as_tensor, forward_in_batches
@@ -43,13 +45,15 @@ def _compare(d: int) -> dict[str, Any]:
     answers = forward_in_batches(phase.cloud_, as_tensor(phase.transform(x))).numpy()
     plain = np.ascontiguousarray(answers[:, 0])
 
+    arrangement = Arrangement(d, phase.schema_, Companies(bytes(32)))
+
     def layers() -> None:
         forward_in_batches(phase.encoder_, as_tensor(x))
         forward_in_batches(phase.decoder_, as_tensor(plain))
 
     def rest() -> None:
-        rows = grouped_rows(record_tags(x, b"0" * 32), d)
-        _, keys = hide(features, rows, Secure(), reflections=True)
+        with arrangement.of(x, Origin(x), Secure()) as (_, rows):
+            _, keys = hide(features, rows, Secure(), reflections=True)
         turn(answers, keys, back=True)
 
     ratios = []

@@ -41,7 +41,7 @@ class Arrangement:
 
         What must be remembered is kept when the block ends well.
         """
-        crowd = Candidates(origin.nonces, _likeness(x))
+        crowd = Candidates(origin.nonces, _likeness(x, origin))
         companies = self.companies or Companies(drawn_secret(randomness), strict=isinstance(randomness, Secure))
         if not self.grouped and self.pool is None:
             yield x, neighbour_rows(companies.tags(origin.contents), crowd.likeness, self.d)
@@ -55,13 +55,15 @@ class Arrangement:
             raise UsageError(
                 "give records and pool in one form: both as arrays, or both as data sets with or without ids."
             )
-        pool = Candidates(self.pool.origin.nonces, _likeness(self.pool.x))
+        pool = Candidates(self.pool.origin.nonces, _likeness(self.pool.x, self.pool.origin))
         with companies.arranged(terms, crowd, randomness, pool) as rows:
             needed, places = np.unique(np.concatenate([np.arange(len(x)), rows.reshape(-1)]), return_inverse=True)
             everyone = np.concatenate([x, self.pool.x[needed[len(x) :] - len(x)]])
             yield everyone, places[len(x) :].reshape(rows.shape)
 
 
-def _likeness(x: FloatArray) -> Hashes:
-    """What records look like to a network, (N, 16); a few at a time, because they may lie on disk."""
+def _likeness(x: FloatArray, origin: Origin) -> Hashes:
+    """What records look like to a network, (N, 16); hashed a few at a time, because they may lie on disk."""
+    if not origin.raw:
+        return origin.contents
     return np.concatenate([hash_rows(x[start : start + _AT_ONCE]) for start in range(0, len(x), _AT_ONCE)])

@@ -52,7 +52,9 @@ def test_audit_prints_scores_as_json(desk: Path, call: Call) -> None:
     found = ended.json()
     assert set(found) >= {"run", "mechanism", "data", "guarantee", "utility", "attacks", "worst"}
     assert (found["run"], found["mechanism"], found["data"]) == ("run", "ran", "people")
-    assert set(found["worst"]) == {"reconstruction", "reidentification", "attribute:sex"}
+    labelled = {"reconstruction-with-labels", "attribute-with-labels:sex"}
+    assert set(found["worst"]) == {"reconstruction", "reidentification", "attribute:sex", *labelled}
+    assert found["repeated"] == [], "features that never change are not averaged"
     for score in (*found["utility"], *found["attacks"], *found["worst"].values()):
         assert set(score) >= SCORE
         assert score["ci"][0] <= score["value"] <= score["ci"][1]
@@ -107,6 +109,14 @@ def test_tables_are_never_cut_off_where_they_are_piped(desk: Path, call: Call) -
     ended = call("audit", "run", "--effort", "smoke")
     for word in ("reidentification", "inverse-residual", "attribute: sex", "probe-linear", "own classifier"):
         assert word in ended.out
+    for word in (
+        "attribute-with-labels: sex",
+        "label-only",
+        "probe-residual+labels",
+        "label-mean",
+        "floor of sex: acc",
+    ):
+        assert word in ended.out, "labels may leave, and be read"
     assert "\x1b" not in ended.out + ended.err, "no colours where nobody can see them"
     assert "licence" in call("data", "list").out
     assert "ran-figure3" in call("reproduce").out

@@ -75,6 +75,8 @@ class Attack(ABC):
     """Secrets of the victims that it is told (``knowledge.granted``): an upper bound."""
     yardstick: ClassVar[bool] = False
     """Whether it also measures what the mechanism's encoder gives away without noise."""
+    follows: ClassVar[str | None] = None
+    """The utility label from whose correlation alone the guess follows: then its figure is a floor."""
     undefended: ClassVar[Mapping[str, float]] = {}
     """Its figures without a defence, where they need no measuring: a secret that is known is known."""
 
@@ -157,6 +159,7 @@ class Attack(ABC):
                 target=self.target(),
                 limits=m.limits,
                 attack_version=self.version,
+                follows=self.follows,
                 encoder_control=(encoder_control or {}).get(m.metric),
             )
             for m in self.measure(guess, truth)

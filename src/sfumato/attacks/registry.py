@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sfumato.core.plugins import load_plugin, plugins
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sfumato.attacks.attribute.queried_records import QueriedRecords
     from sfumato.attacks.base import Attack
+    from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
     from sfumato.core.schema import Schema
 
 GROUP = "sfumato.attacks"
@@ -18,6 +20,8 @@ _CHEAP = 4
 _WIDER, _LONGER, _MORE_STEPS, _DRAWS = 8, 10, 2, 2
 """A residual probe's width, passes and steps as multiples of an inverse network's; and its queries of each record as a
 multiple of the network's passes."""
+_MEANS = 4
+"""How often readers of means ask for others: each costs as many queries as there are releases in it."""
 
 
 def features_suite(
@@ -29,12 +33,14 @@ def features_suite(
     renewals: int = 0,
     search: int = 100,
     starts: int = 2,
+    labels_leave: bool = False,
 ) -> list[Attack]:
     """Any payload that belongs to a record: reconstruction, re-identification, one set of probes a private label.
 
     ``epochs``, ``width`` and ``steps`` (a minimum) are the inverse networks' effort, from which the residual probe's
     follows; ``renewals`` is how often they query a randomised mechanism anew (0: for every epoch); ``search`` and
-    ``starts`` are the steps and starts of a search through the public encoder.
+    ``starts`` are the steps and starts of a search through the public encoder. Where utility labels may leave beside
+    the payload, attacks that read them run, too.
     """
     from sfumato.attacks.attribute.probes import KINDS, AttributeProbe, ResidualProbe
     from sfumato.attacks.attribute.queried_records import QueriedRecords
@@ -51,9 +57,11 @@ def features_suite(
 
     residual = InverseNetwork(decoder="residual", epochs=epochs, width=width, fewest_steps=steps, renewals=renewals)
     queried = QueriedRecords(draws=renewals or _DRAWS * epochs)
-    effort = {"epochs": _LONGER * epochs, "width": _WIDER * width, "fewest_steps": _MORE_STEPS * steps}
+    effort: dict[str, Any] = {"epochs": _LONGER * epochs, "width": _WIDER * width, "fewest_steps": _MORE_STEPS * steps}
     probes = [AttributeProbe(label=label, queried=queried, kind=kind) for label in schema.private for kind in KINDS]
     strongest = [ResidualProbe(label=label, queried=queried, **effort) for label in schema.private]
+    apart = InverseNetwork(decoder="residual", epochs=epochs, width=width, fewest_steps=steps, renewals=renewals)
+    labelled = _label_readers(schema, queried, effort, apart) if labels_leave else []
     return [
         InverseNetwork(decoder="mirror", epochs=epochs, fewest_steps=steps, renewals=renewals),
         residual,
@@ -63,6 +71,7 @@ def features_suite(
         CodebookAttack(),
         *probes,
         *strongest,
+        *labelled,
         ReidentifyByDecoding(inverse=residual),
         ReidentifyByQuery(),
         ReidentifyByEncoder(),
@@ -70,6 +79,38 @@ def features_suite(
         LinkByDecoding(inverse=residual),
         LinkByMetric(),
     ]
+
+
+def _label_readers(
+    schema: Schema, queried: QueriedRecords, effort: dict[str, Any], inverse: InverseNetwork
+) -> list[Attack]:
+    """What utility labels that leave, or are read from the payload, say of private labels and records."""
+    from sfumato.attacks.attribute.probes import AttributeProbe, ResidualProbe
+    from sfumato.attacks.attribute.utility_floor import ByUtility, UtilityReading
+    from sfumato.attacks.shared_labels import InverseWithLabels, LabelMean, LabelOnly
+
+    readings = [UtilityReading(ResidualProbe(label=label, queried=queried, **effort)) for label in schema.utility]
+    suite: list[Attack] = []
+    for label in schema.private:
+        suite += [ByUtility(label=label, reading=reading) for reading in readings]
+        suite += [
+            LabelOnly(label=label),
+            AttributeProbe(label=label, queried=queried, kind="trees", with_labels=True),
+            ResidualProbe(label=label, queried=queried, with_labels=True, **effort),
+        ]
+    return [*suite, LabelMean(), InverseWithLabels(inverse=inverse)]
+
+
+def averages_suite(schema: Schema, *, epochs: int = 6, width: int = 32, steps: int = 500) -> list[Attack]:
+    """Means of several releases of one record: the strongest readers of any payload, who ask seldom."""
+    from sfumato.attacks.attribute.probes import ResidualProbe
+    from sfumato.attacks.attribute.queried_records import QueriedRecords
+    from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
+
+    queried = QueriedRecords(records=4_000, draws=_MEANS)
+    effort: dict[str, Any] = {"epochs": _LONGER * epochs, "width": _WIDER * width, "fewest_steps": _MORE_STEPS * steps}
+    probes = [ResidualProbe(label=label, queried=queried, **effort) for label in schema.private]
+    return [InverseNetwork(epochs=epochs, width=width, fewest_steps=steps, renewals=_MEANS), *probes]
 
 
 def rotations_suite(

@@ -10,6 +10,7 @@ from sfumato.auditing.effort import CPU, Effort
 from sfumato.auditing.information_scores import information_scores
 from sfumato.auditing.payload_picture import picture
 from sfumato.auditing.release_canaries import MOST_RELEASED, RELEASED, TITLE, release_score
+from sfumato.auditing.repeated_releases import repeated_scores
 from sfumato.auditing.result import Audit, Say
 from sfumato.auditing.staging import gallery, plans_for, scene_of
 from sfumato.auditing.synthetic_audit import audit_synthetic
@@ -78,6 +79,8 @@ def audit(
         say(f"{mechanism.name}: {RELEASED}")
         found.scores.append(release_score(mechanism, victim, min(effort.draws, MOST_RELEASED)))
         found.titles[RELEASED] = (TITLE, "")
+    averaged = () if attacks is not None or isinstance(mechanism, Rotates) else repeated_scores(scene, say)
+    scores = with_leakage((*found.scores, *averaged))  # by the same controls
     victims = derive_seed(seed, "victims")
     return Audit(
         mechanism=mechanism.name,
@@ -85,7 +88,7 @@ def audit(
         data=victim.name,
         guarantee=claimed.beside(scene.release.utility),
         utility=tuple(utility),
-        attacks=with_leakage(found.scores),
+        attacks=scores[: len(found.scores)],
         skipped=tuple(found.skipped),
         titles=found.titles,
         confusion=found.worst_confusion(victim),
@@ -93,4 +96,5 @@ def audit(
         wrong_key=wrong_key(mechanism, victim, victims) if isinstance(mechanism, Rotates) else {},
         gallery={**gallery(mechanism, scene), **found.kept},
         features=features,
+        repeated=scores[len(found.scores) :],
     )

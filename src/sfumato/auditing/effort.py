@@ -25,6 +25,7 @@ class Effort:
     task_epochs      passes of the fresh classifier
     candidates       records among which a released one is looked for
     repeats          further releases of the same victims
+    averages         numbers of releases of the same victims that are averaged
     geometry         how the picture of the payloads is made
     threats          the only threats that are tried; None: all
 
@@ -51,6 +52,7 @@ class Effort:
     task_epochs: int = 4
     candidates: int = 1000
     repeats: int = 7
+    averages: tuple[int, ...] = (4, 16)
     geometry: Geometry = "pca"
     threats: tuple[str, ...] | None = None
     suspects: int = 2000
@@ -63,6 +65,7 @@ class Effort:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "students", tuple(self.students))  # JSON gives back lists
+        object.__setattr__(self, "averages", tuple(self.averages))
         if self.threats is not None:
             object.__setattr__(self, "threats", tuple(self.threats))
 
@@ -82,6 +85,7 @@ SMOKE = Effort(
     task_epochs=2,
     candidates=100,
     repeats=3,
+    averages=(4,),
     suspects=1000,
     draws=20_000,
     questions=50,
@@ -100,6 +104,7 @@ FULL = Effort(
     shadow_passes=100,
     task_epochs=10,
     repeats=15,
+    averages=(4, 16, 64),
     suspects=10_000,
     canary_runs=5,
     draws=1_000_000,

@@ -24,7 +24,8 @@ class Audit:
     ``titles`` says, for each attack, what a report calls it and what it does. ``confusion`` is, for each private
     label, what the worst attribute attack took for what: its name, the classes, and a matrix with the truth in rows and
     the guess in columns. ``information`` is an estimate and ranks nothing. ``wrong_key`` is the accuracy that other
-    keys than the right one give, {} for a mechanism without keys.
+    keys than the right one give, {} for a mechanism without keys. ``repeated`` are attacks on the mean of several
+    releases of the same records: they rank nothing, for whoever releases once.
     """
 
     mechanism: str
@@ -40,6 +41,7 @@ class Audit:
     wrong_key: dict[str, Any]
     gallery: dict[str, FloatArray] = field(repr=False)
     features: dict[str, Any] = field(repr=False)
+    repeated: tuple[Score, ...] = ()
 
     @property
     def worst(self) -> dict[str, Score]:
@@ -59,6 +61,7 @@ class Audit:
             "guarantee": self.guarantee.to_json(),
             "utility": [score.to_json() for score in self.utility],
             "attacks": [score.to_json() for score in self.attacks],
+            "repeated": [score.to_json() for score in self.repeated],
             "worst": {threat: score.to_json() for threat, score in self.worst.items()},
             "skipped": [{"attack": attack, "reason": reason} for attack, reason in self.skipped],
             "titles": {attack: list(words) for attack, words in self.titles.items()},

@@ -264,7 +264,17 @@ def audit(
 ) -> None:
     """Attack a fitted mechanism with fresh adversaries; utility, all scores, and the worst of each threat."""
     from sfumato.auditing.effort import effort_named
-    from sfumato.cli.output import OUT, Talk, claim_line, print_json, print_text, promise_lines, score_table
+    from sfumato.cli.output import (
+        OUT,
+        Talk,
+        claim_line,
+        floor_lines,
+        print_json,
+        print_text,
+        promise_lines,
+        repeated_lines,
+        score_table,
+    )
     from sfumato.workflow import audit_run
 
     with Talk(quiet) as talk:
@@ -276,8 +286,9 @@ def audit(
     for skipped in scores["skipped"]:
         print_text(f"not run: {skipped['attack']} ({skipped['reason']})")
     print_text("\n".join(promise_lines(scores["guarantee"])))
-    if line := claim_line(scores):
-        print_text(line)
+    for line in (*floor_lines(scores), *repeated_lines(scores), claim_line(scores)):
+        if line:
+            print_text(line)
 
 
 @app.command()

@@ -138,6 +138,28 @@ def leaked(score: Mapping[str, Any]) -> str:
     return text if encoder is None else f"{text} ({percent(encoder)} of the same encoder)"
 
 
+def floor_lines(scores: Mapping[str, Any]) -> list[str]:
+    """What follows from each utility label alone, whatever the mechanism."""
+    read = {s["target"]: s["value"] for s in reversed(scores["utility"]) if s["metric"] == "accuracy"}
+    floors = [s for s in scores["attacks"] if s.get("follows") and s["metric"] == "accuracy"]
+    return [
+        f"floor of {s['target']}: accuracy {figure(s['value'])} (guessing {figure(s['baseline'])}) by reading "
+        f"{s['follows']}, which the release serves with {figure(read.get(s['follows']))}: no mechanism that serves it "
+        "as well can be below."
+        for s in floors
+    ]
+
+
+def repeated_lines(scores: Mapping[str, Any]) -> list[str]:
+    """How leakage grows with the number of releases of the same records, a line for each threat and label."""
+    found: dict[str, list[str]] = {}
+    for score in (s for s in scores.get("repeated", ()) if s["primary"]):
+        name = score["threat"] if score["target"] is None else f"{score['threat']}: {score['target']}"
+        figures = f"{score['metric']} {figure(score['value'])}, leakage {leaked(score)}"
+        found.setdefault(name, []).append(f"{score['releases']} releases {figures}")
+    return [f"if every record is released several times, {name}: {'; '.join(each)}" for name, each in found.items()]
+
+
 def claim_line(scores: Mapping[str, Any]) -> str:
     """The claimed ε beside the largest lower bound that canaries show; "" where none was sought."""
     found = scores["worst"].get("differential-privacy")

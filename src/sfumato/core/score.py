@@ -20,7 +20,9 @@ class Score:
     encoder without its noise. ``better_for_owner`` tells the direction; ``limits`` is the range of the metric.
     ``primary`` marks the metric by which attacks of one threat are ranked. ``leakage`` is a share of 1, see
     ``core.leakage``: from the baseline to the control, by the metric ``leakage_by``; ``encoder_leakage`` the same to
-    the encoder's control. Figures of different versions of an attack are not to be compared.
+    the encoder's control. ``follows`` is the utility label from which alone the guess follows: no mechanism that serves
+    it as well can be below that figure. ``releases`` of each record were averaged. Figures of different versions of an
+    attack are not to be compared.
     """
 
     attack: str
@@ -43,6 +45,8 @@ class Score:
     own_control: float | None = None
     encoder_control: float | None = None
     encoder_leakage: float | None = None
+    follows: str | None = None
+    releases: int = 1
 
     def __post_init__(self) -> None:
         low, high = self.limits

@@ -116,4 +116,5 @@ def described(names: Iterable[str]) -> dict[str, Any]:
 
 UTILITY, INFORMATION, FIDELITY = "utility", "information", "fidelity"
 RECONSTRUCTION, LIST, ATTRIBUTE = "reconstruction", "list-reconstruction", "attribute"
+RECONSTRUCTION_WITH_LABELS, ATTRIBUTE_WITH_LABELS = "reconstruction-with-labels", "attribute-with-labels"
 LINKAGE, MEMBERSHIP, CLAIM = "linkage", "membership", "differential-privacy"

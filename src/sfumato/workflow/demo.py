@@ -34,6 +34,7 @@ def run_demo(
     """Fit, attack and report; an interrupted demo goes on where it stopped."""
     effort = Effort(
         attack_steps=80,
+        averages=(),
         inverted=32,
         inversion_steps=40,
         inversion_starts=1,

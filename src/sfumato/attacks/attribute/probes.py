@@ -12,10 +12,12 @@ import numpy as np
 from sfumato.attacks.attribute.principal_components import VERY_WIDE, Narrowed
 from sfumato.attacks.attribute.queried_records import QueriedRecords
 from sfumato.attacks.base import AttributeAttack
+from sfumato.attacks.label_codes import labels_missing, one_hot
 from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.core.knowledge import Knowledge
 from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
+from sfumato.core.threats import ATTRIBUTE, ATTRIBUTE_WITH_LABELS
 
 Kind = Literal["linear", "elu", "mlp", "trees", "knn"]
 KINDS: tuple[Kind, ...] = ("linear", "elu", "mlp", "trees", "knn")
@@ -35,6 +37,24 @@ class PayloadProbe(AttributeAttack):
 
     label: str
     queried: QueriedRecords = field(default_factory=QueriedRecords)
+    with_labels: bool = False
+
+    @property
+    def threat(self) -> str:  # type: ignore[override]
+        return ATTRIBUTE_WITH_LABELS if self.with_labels else ATTRIBUTE
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"probe-{self.reader}" + ("+labels" if self.with_labels else "")
+
+    @property
+    @abstractmethod
+    def reader(self) -> str:
+        """The kind of classifier, in the attack's name."""
+
+    def obstacle(self, knowledge: Knowledge) -> str | None:
+        missing = labels_missing(knowledge) if self.with_labels else None
+        return super().obstacle(knowledge) or missing
 
     @abstractmethod
     def fit(self, draws: FloatArray, labels: IntArray, seed: int) -> Any:
@@ -43,8 +63,13 @@ class PayloadProbe(AttributeAttack):
     def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
         seed = derive_seed(knowledge.seed, self.name, self.label) % 2**32
         own = self.queried.of(knowledge)
-        model = self.fit(own.payloads, own.data.label(self.label), seed)
-        victims = release.payload.reshape(len(release), -1)
+        draws, victims = own.payloads, release.payload.reshape(len(release), -1)
+        if self.with_labels:
+            schema = own.data.schema
+            known = one_hot(own.data.utility, schema)
+            draws = np.concatenate([draws, np.broadcast_to(known, (len(draws), *known.shape))], axis=2)
+            victims = np.concatenate([victims, one_hot(release.utility, schema)], axis=1)
+        model = self.fit(draws, own.data.label(self.label), seed)
         return class_scores(model, victims, len(own.data.schema.classes(self.label)))
 
 
@@ -54,8 +79,8 @@ class AttributeProbe(PayloadProbe):
     kind: Kind = "linear"
 
     @property
-    def name(self) -> str:  # type: ignore[override]
-        return f"probe-{self.kind}"
+    def reader(self) -> str:
+        return self.kind
 
     def fit(self, draws: FloatArray, labels: IntArray, seed: int) -> Any:
         some = draws[: _DRAWS[draws.shape[2] <= _NARROW]]
@@ -65,12 +90,15 @@ class AttributeProbe(PayloadProbe):
 class ResidualProbe(PayloadProbe):
     """A residual network that sees other noise in every pass (``ResidualReader``): the strongest reader."""
 
-    name = "probe-residual"
-    yardstick = True
+    reader = "residual"
 
     epochs: int = 60
     width: int = 256
     fewest_steps: int = 1000
+
+    @property
+    def yardstick(self) -> bool:  # type: ignore[override]
+        return not self.with_labels
 
     def fit(self, draws: FloatArray, labels: IntArray, seed: int) -> Any:
         from sklearn.pipeline import make_pipeline

@@ -25,6 +25,7 @@ class FeaturesPlan(Plan):
             renewals=effort.attack_renewals,
             search=effort.inversion_steps,
             starts=effort.inversion_starts,
+            labels_leave=bool(self.scene.release.utility),
         )
 
     @cached_property

@@ -52,8 +52,8 @@ def _compare(d: int) -> dict[str, Any]:
         forward_in_batches(phase.decoder_, as_tensor(plain))
 
     def rest() -> None:
-        with arrangement.of(x, Origin(x), Secure()) as (_, rows):
-            _, keys = hide(features, rows, Secure(), reflections=True)
+        with arrangement.of(x, Origin(x), Secure()) as seats:
+            _, keys = hide(features, seats.rows, Secure(), reflections=True)
         turn(answers, keys, back=True)
 
     ratios = []

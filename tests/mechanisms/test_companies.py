@@ -19,6 +19,7 @@ from sfumato.core.schema import Schema
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.device_secret import make_secret
 from sfumato.mechanisms.phase.companies import Candidates, Companies, CompanyTerms, companies_of, terms_of
+from sfumato.mechanisms.phase.device import encode
 from sfumato.mechanisms.phase.keys import turn
 from sfumato.mechanisms.phase.mechanism import Phase
 
@@ -140,6 +141,19 @@ def test_a_record_that_hid_in_a_file_never_serves_as_a_decoy() -> None:
 def test_copies_in_a_pool_are_decoys_of_their_own_and_never_beside_their_like() -> None:
     sent = arranged(companies_of(SECRET, None), [1, 2, 3], 2, [7, 7, 7, 1, 1])
     assert sent[0, 1] == 7 and sent[:, 1].tolist().count(7) >= 2  # the pool's second 1 may serve 2 or 3
+
+
+def test_rows_of_a_release_with_a_pool_say_who_stood_in_each_message(
+    fitted: dict[str, Mechanism], parity: Splits
+) -> None:
+    phase = fitted["phase"]
+    assert isinstance(phase, Phase)
+    few, pool = parity.victim.take(slice(0, 3)), parity.owner.take(slice(0, 20))
+    (sent,) = phase.visits([few], pool=pool, seed=1)
+    behind = np.concatenate([few.x, pool.x])[sent.rows]
+    features = encode(phase.encoder_, behind.reshape(-1, *few.x.shape[1:]), Secure())
+    plain = turn(sent.payload, sent.key, back=True)
+    np.testing.assert_allclose(plain, features.reshape(plain.shape), atol=1e-4)
 
 
 def test_a_device_with_a_pool_keeps_a_used_decoy_in_its_company(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,15 @@ from sfumato.mechanisms.phase.companies import Candidates, Companies, terms_of
 from sfumato.mechanisms.phase.decoys import neighbour_rows
 
 _AT_ONCE = 4096
+
+
+class Seats(NamedTuple):
+    """Everybody who stands in a message (M, …); who stands in each (N, d), the record first: among everybody, and
+    among the records and then the whole pool."""
+
+    everyone: FloatArray
+    rows: IntArray
+    positions: IntArray
 
 
 @dataclass(frozen=True)
@@ -36,20 +46,18 @@ class Arrangement:
     pool: Dataset | None = None
 
     @contextmanager
-    def of(self, x: FloatArray, origin: Origin, randomness: Randomness) -> Iterator[tuple[FloatArray, IntArray]]:
-        """Everybody who stands in a message (M, …), and positions (N, d) among them: each record, then its decoys.
-
-        What must be remembered is kept when the block ends well.
-        """
+    def of(self, x: FloatArray, origin: Origin, randomness: Randomness) -> Iterator[Seats]:
+        """Who stands in each message; what must be remembered of it is kept when the block ends well."""
         crowd = Candidates(origin.nonces, _likeness(x, origin))
         companies = self.companies or Companies(drawn_secret(randomness), strict=isinstance(randomness, Secure))
         if not self.grouped and self.pool is None:
-            yield x, neighbour_rows(companies.tags(origin.contents), crowd.likeness, self.d)
+            rows = neighbour_rows(companies.tags(origin.contents), crowd.likeness, self.d)
+            yield Seats(x, rows, rows)
             return
         terms = terms_of(self.d, self.schema, origin)
         if self.pool is None:
             with companies.arranged(terms, crowd, randomness) as rows:
-                yield x, rows
+                yield Seats(x, rows, rows)
             return
         if terms_of(self.d, self.schema, self.pool.origin) != terms:
             raise UsageError(
@@ -59,7 +67,7 @@ class Arrangement:
         with companies.arranged(terms, crowd, randomness, pool) as rows:
             needed, places = np.unique(np.concatenate([np.arange(len(x)), rows.reshape(-1)]), return_inverse=True)
             everyone = np.concatenate([x, self.pool.x[needed[len(x) :] - len(x)]])
-            yield everyone, places[len(x) :].reshape(rows.shape)
+            yield Seats(everyone, places[len(x) :].reshape(rows.shape), rows)
 
 
 def _likeness(x: FloatArray, origin: Origin) -> Hashes:

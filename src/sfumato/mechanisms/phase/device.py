@@ -96,9 +96,9 @@ class Device:
         """
         records, origin, single = self._records(x)
         randomness = Secure()
-        with self._arrangement.of(records, origin, randomness) as (everyone, rows):
-            features = encode(self._encoder, everyone, randomness)
-            hidden, keys = hide(features, rows, randomness, reflections=self._reflections)
+        with self._arrangement.of(records, origin, randomness) as seats:
+            features = encode(self._encoder, seats.everyone, randomness)
+            hidden, keys = hide(features, seats.rows, randomness, reflections=self._reflections)
         name = secrets.token_hex(16)
         return Message(hidden, name), Key(name, keys, single=single)
 

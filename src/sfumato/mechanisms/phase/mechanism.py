@@ -111,10 +111,10 @@ class Phase(CutNetwork):
 
     def _open(self, x: FloatArray, origin: Origin, randomness: Randomness, arrangement: Arrangement) -> Opened:
         """Who stands with whom, the features, the keys: everything that makes a release."""
-        with arrangement.of(x, origin, randomness) as (everyone, rows):
-            features = encode(self.encoder_, everyone, randomness)
-            payload, keys = hide(features, rows, randomness, reflections=self.variant == "exchangeable")
-        return Opened(payload, keys, rows)
+        with arrangement.of(x, origin, randomness) as seats:
+            features = encode(self.encoder_, seats.everyone, randomness)
+            payload, keys = hide(features, seats.rows, randomness, reflections=self.variant == "exchangeable")
+        return Opened(payload, keys, seats.positions)
 
     def _arrangement(self, companies: Companies | None, pool: Dataset | None = None) -> Arrangement:
         return Arrangement(self.d, self.schema_, companies, self.variant == "exchangeable", pool)
@@ -137,11 +137,11 @@ class Phase(CutNetwork):
         """
         randomness, reflections = Secure(), self.variant == "exchangeable"
         arrangement = self._arrangement(self._kept(randomness))
-        with tempfile.TemporaryFile(dir=folder) as file, arrangement.of(x, origin, randomness) as (everyone, rows):
+        with tempfile.TemporaryFile(dir=folder) as file, arrangement.of(x, origin, randomness) as seats:
             space = np.memmap(file, np.float32, "w+", shape=(len(x), *self.row_shape_))
-            features = encode(self.encoder_, everyone, randomness, space)
+            features = encode(self.encoder_, seats.everyone, randomness, space)
             yield (
-                hide(features, rows[start : start + _AT_ONCE], randomness, reflections=reflections)[0]
+                hide(features, seats.rows[start : start + _AT_ONCE], randomness, reflections=reflections)[0]
                 for start in range(0, len(x), _AT_ONCE)
             )
 

@@ -65,7 +65,8 @@ def test_attack_gets_nothing_from_a_release_that_holds_nothing(
     attack: Attack, parity: Splits, stage: tuple[Knowledge, Truth]
 ) -> None:
     score = advantage(attack, released(parity.owner, np.zeros_like(parity.owner.x)), stage)
-    assert abs(score.value) < 0.1 or score.ci[0] <= 0.0
+    # Three standard deviations of 250 members and 250 strangers, whose classes are not equally frequent.
+    assert abs(score.value) < 0.15 or score.ci[0] <= 0.0
 
 
 @every

@@ -221,3 +221,12 @@ def test_the_card_tells_epsilon_delta_and_relation_of_a_proof(tmp_path):
     proof["event"] = {"releases": 1}
     card = render_card(latent_run(tmp_path / "r", "gaussian", leak=0.6, use=0.9, guarantee=proof))
     assert "ε = 94.4485, δ = 1e-05, for data sets that are neighbours by: replace one record." in card
+
+
+def test_the_card_states_the_floor_of_what_is_served(tmp_path):
+    floor = {**score("by-odd", "attribute", "accuracy", 0.582, baseline=0.51, target="ge5"), "follows": "odd"}
+    run = write_run(tmp_path / "r", attacks=[*attribute(0.2, "ge5"), {**floor, "primary": False}])
+    text = render_card(run)
+    assert "Floor: whoever reads odd from the release" in text
+    assert "guesses ge5 with accuracy 58.2 %" in text
+    assert "No mechanism that serves odd as well can be below." in text

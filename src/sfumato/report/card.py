@@ -48,7 +48,7 @@ def card(run: Run) -> str:
     lines.append("")
     for paragraph in threat_paragraphs(run, in_order(run.worst)):
         lines += [_md(paragraph), ""]
-    lines += [*_keys(run), *_information(run), *_fidelity(run), *_ledger(run)]
+    lines += [*_floors(run), *_keys(run), *_information(run), *_fidelity(run), *_ledger(run)]
     lines += [f"**Warning.** {_md(text)}\n" for text in trust_warnings([run])]
     lines += [
         "These are measurements by the attacks listed. Another attack may do better.",
@@ -80,6 +80,18 @@ def _score_row(name: str, score: Score) -> str:
 
 def _row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(_md(cell) for cell in cells)} |"
+
+
+def _floors(run: Run) -> list[str]:
+    """What follows from each utility label alone, whatever the mechanism."""
+    found = [score for score in run.attacks if score.follows is not None and score.metric == "accuracy"]
+    lines = [
+        f"Floor: whoever reads {score.follows} from the release and follows its correlation guesses {score.target} "
+        f"with {named(score)} (a guesser {reference(score.baseline, score.metric)}). No mechanism that serves "
+        f"{score.follows} as well can be below."
+        for score in found
+    ]
+    return [text for line in lines for text in (_md(line), "")]
 
 
 def _keys(run: Run) -> list[str]:

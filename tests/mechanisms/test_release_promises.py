@@ -31,5 +31,6 @@ def test_noise_from_a_seed_is_not_promised_to_hide_anything(fitted: dict[str, Me
 def test_synthetic_records_have_their_labels_inside_the_promise(fitted: dict[str, Mechanism], parity: Splits) -> None:
     promised = fitted["synth"].guarantee()
     assert promised.covers.labels and promised.covers.count and promised.covers.repeats and not promised.covers.later
+    assert [condition.name for condition in promised.conditions if condition.checked] == ["ledger"]
     release = fitted["synth"].release(parity.victim, seed=1)
     assert release.guarantee.proven and set(release.utility) == {"odd"} and not release.guarantee.covers.count

@@ -277,6 +277,7 @@ class Synth(Mechanism):
         spent, relation = self.spent_["spent"], str(self.spent_["relation"])
         unit: Unit = "person" if relation == PERSON else "record"
         conditions = (
+            Condition("ledger", "The ledger is complete and its events compose to the stated ε.", checked=True),
             Condition(
                 "one-run",
                 f"The promise is for each {unit} in the file that the run was fitted on, once; another run on the same "

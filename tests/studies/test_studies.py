@@ -87,7 +87,13 @@ def test_every_scale_of_every_study_is_well_formed(study: Any, scale: str) -> No
 
 @pytest.mark.parametrize(
     ("name", "limit"),
-    [("filter-table1", 300), ("filter-figure3", 300), ("filter-figure9", 300), ("filter-table4", 2000)],
+    [
+        ("filter-table1", 300),
+        ("filter-figure3", 300),
+        ("filter-figure9", 300),
+        ("filter-front", 300),
+        ("filter-table4", 2000),
+    ],
 )
 def test_every_filter_study_runs_end_to_end(
     name: str, limit: int, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch

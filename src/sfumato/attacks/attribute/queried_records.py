@@ -15,6 +15,8 @@ _PROBED = 64
 """Records whose payloads say how wide a payload is."""
 _FEWEST_DRAWS, _MOST_DRAWS = 2, 100
 """Fewer records are queried rather than fewer times."""
+_COPIES = 4
+"""More than the fewest draws only where readers can prepare copies of them."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class QueriedRecords:
         order = np.random.default_rng(derive_seed(knowledge.seed, "queried records")).permutation(len(data))
         sample = data.take(order[: affordable(self.records, few * size)])
         draws = min(_MOST_DRAWS, self.draws * self.records // len(sample))
-        draws = affordable(draws, len(sample) * size) if knowledge.randomised else 1
+        draws = affordable(draws, _COPIES * len(sample) * size) if knowledge.randomised else 1
         payloads = np.empty((draws, len(sample), size), dtype=np.float32)
         for number in range(draws):
             payloads[number] = query(sample).reshape(len(sample), size)

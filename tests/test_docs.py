@@ -33,7 +33,17 @@ PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"
 )
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
-TINY = Effort(attack_epochs=1, attack_width=8, attack_steps=4, task_epochs=1, candidates=40)
+TINY = Effort(
+    attack_epochs=1,
+    attack_width=8,
+    attack_steps=4,
+    task_epochs=1,
+    candidates=40,
+    inverted=8,
+    inversion_steps=4,
+    inversion_starts=1,
+    shadow_passes=0,
+)
 HELP = {"-h", "--help"}
 
 

@@ -23,7 +23,17 @@ from sfumato.data import split
 from sfumato.mechanisms import mechanism_class
 from sfumato.mechanisms.base import Mechanism
 
-TINY = Effort(attack_epochs=1, attack_width=16, attack_steps=20, task_epochs=1, candidates=30)
+TINY = Effort(
+    attack_epochs=1,
+    attack_width=16,
+    attack_steps=20,
+    task_epochs=1,
+    candidates=30,
+    inverted=8,
+    inversion_steps=4,
+    inversion_starts=1,
+    shadow_passes=0,
+)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +78,7 @@ def test_every_score_has_an_interval_a_baseline_and_a_count(audited: Audit, few:
     for score in (*audited.utility, *audited.attacks):
         assert score.ci[0] <= score.value <= score.ci[1]
         assert score.baseline is not None
-        assert score.n in (len(few.victim), TINY.candidates)
+        assert score.n in (len(few.victim), TINY.candidates, TINY.inverted, 2 * len(few.victim))  # members, strangers
 
 
 def test_the_attackers_never_see_what_they_are_scored_on(plain: Mechanism, few: Splits, audited: Audit) -> None:

@@ -23,7 +23,17 @@ from sfumato.mechanisms.baselines.raw_records import Noisy
 from sfumato.testing import MechanismConformance
 from sfumato.workflow import audit_run, fit_run, release_run, resolve
 
-TINY = Effort(attack_epochs=1, attack_width=16, attack_steps=20, task_epochs=1, candidates=30)
+TINY = Effort(
+    attack_epochs=1,
+    attack_width=16,
+    attack_steps=20,
+    task_epochs=1,
+    candidates=30,
+    inverted=8,
+    inversion_steps=4,
+    inversion_starts=1,
+    shadow_passes=0,
+)
 
 
 class Shifted(Noisy):

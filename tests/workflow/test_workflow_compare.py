@@ -19,7 +19,17 @@ from sfumato.workflow import Point, compare, demo, fit_run, resolve, sweep
 from sfumato.workflow.compare import front
 
 DATA = {"source": "digits", "limit": 150}
-TINY = Effort(attack_epochs=1, attack_width=16, attack_steps=2, task_epochs=1, candidates=20)
+TINY = Effort(
+    attack_epochs=1,
+    attack_width=16,
+    attack_steps=2,
+    task_epochs=1,
+    candidates=20,
+    inverted=8,
+    inversion_steps=4,
+    inversion_starts=1,
+    shadow_passes=0,
+)
 
 
 @pytest.fixture(scope="module")

@@ -105,11 +105,13 @@ def test_python_on_the_page_runs(page: str, desk: Path) -> None:
     run_blocks(page)
 
 
-def keep(suite: object, **given: Any) -> int:
-    """Call every test of a conformance suite; how many there were."""
+def keep(suite: object, folder: Path, **given: Any) -> int:
+    """Call every test of a conformance suite, each in a folder of its own; how many there were."""
     tests = [test for name, test in inspect.getmembers(suite, inspect.ismethod) if name.startswith("test_")]
     for test in tests:
-        test(**{name: given[name] for name in inspect.signature(test).parameters})
+        own = folder / test.__name__
+        own.mkdir()
+        test(**{name: {**given, "tmp_path": own}[name] for name in inspect.signature(test).parameters})
     return len(tests)
 
 
@@ -121,14 +123,14 @@ def test_example_mechanism_runs_and_keeps_every_promise_of_a_mechanism(
     monkeypatch.setitem(sys.modules, "sketch_example", example)
     plug(monkeypatch, "mechanisms", "sketch", "sketch_example:Sketch")
     make = lambda **params: example.Sketch(**{"epochs": 2, **params})  # noqa: E731
-    rooms = {"make": make, "fitted": make().fit(parity.owner), "splits": parity, "tmp_path": desk / "kept"}
-    assert keep(MechanismConformance(), **rooms, bad=np.nan) > 10
+    rooms = {"make": make, "fitted": make().fit(parity.owner), "splits": parity}
+    assert keep(MechanismConformance(), desk, **rooms, bad=np.nan) > 10
 
 
 def test_example_attacks_run_and_keep_every_promise_of_an_attack(desk: Path, parity: Splits) -> None:
     attack = run_blocks("adding-an-attack.md")["NearestRecords"]()
     none, dnn = (mechanisms.mechanism_class(name)(epochs=1).fit(parity.owner) for name in ("none", "dnn"))
-    assert keep(AttackConformance(), attack=attack, undefended=none, plain=dnn, splits=parity) > 4
+    assert keep(AttackConformance(), desk, attack=attack, undefended=none, plain=dnn, splits=parity) > 4
 
 
 def calls(page: Path) -> Iterator[list[str]]:

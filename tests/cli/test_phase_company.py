@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
 from desk import Call, Outcome
+from pyarrow import csv
 
 from sfumato.core.errors import DataError, UsageError
 from sfumato.data import load, stream
@@ -278,3 +280,36 @@ def test_a_device_and_the_command_know_one_company(desk: Desk, january: tuple[Pa
     assert [frozenset(np.flatnonzero(row > 1 - 1e-6).tolist()) for row in inside] == sets
     with pytest.raises(UsageError, match="other columns or kinds"):  # as arrays their scaling is all that is known
         device.encrypt(encoded(data, phase))
+
+
+def test_a_store_that_is_gone_is_missed_and_one_secret_has_one_store(desk: Desk, january: tuple[Path, Path]) -> None:
+    data, run = january
+    link = desk.folder / "link.key"
+    link.symlink_to(desk.secret)
+    assert desk.release(run, data, "one", link).code == 0
+    kept = desk.folder / "device.key.companies"
+    assert kept.exists() and not (desk.folder / "link.key.companies").exists()
+    kept.rename(desk.folder / "elsewhere")
+    grown = write(desk.folder / "grown.csv", [*clients(CLIENTS), *clients(9, seed=5)])
+    says(desk.release(run, grown, "two"), str(kept), "is gone", "restore it")
+    assert not kept.exists()
+
+
+def test_numbers_in_32_bits_are_the_same_records_as_in_text(desk: Desk, january: tuple[Path, Path]) -> None:
+    data, run = january
+    assert desk.release(run, data, "one").code == 0
+    table = csv.read_csv(data)
+    short = pa.schema(
+        [pa.field(one.name, pa.float32() if one.type == pa.float64() else one.type) for one in table.schema]
+    )
+    pq.write_table(table.cast(short), desk.folder / "short.parquet")
+    assert desk.release(run, desk.folder / "short.parquet", "two").code == 0
+    assert desk.companies(run, desk.folder / "short.parquet", "two") == desk.companies(run, data, "one")
+
+
+def test_clients_who_hid_are_not_sent_as_published(desk: Desk, january: tuple[Path, Path]) -> None:
+    data, run = january
+    assert desk.release(run, data, "one").code == 0
+    published = desk.fit(data, "published", "--set", "variant=published")
+    says(desk.release(published, data, "two"), "60 record(s) have hidden", "variant=published")
+    assert desk.release(published, write(desk.folder / "new.csv", clients(20, seed=5)), "three").code == 0

@@ -138,9 +138,30 @@ def test_a_record_that_hid_in_a_file_never_serves_as_a_decoy() -> None:
         arranged(companies, [3], 2, [100, 101, 102, 103])
 
 
-def test_copies_in_a_pool_are_decoys_of_their_own_and_never_beside_their_like() -> None:
-    sent = arranged(companies_of(SECRET, None), [1, 2, 3], 2, [7, 7, 7, 1, 1])
-    assert sent[0, 1] == 7 and sent[:, 1].tolist().count(7) >= 2  # the pool's second 1 may serve 2 or 3
+def test_copies_in_a_pool_are_one_decoy_and_serve_one_record() -> None:
+    """{1, 7} and {2, 7} share a line, whichever of two equal rows of the pool each 7 is."""
+    sent = arranged(companies_of(SECRET, None), [1, 2], 2, [7, 7, 7, 8, 1, 1])
+    assert set(sent[:, 1].tolist()) == {7, 8}  # and not the pool's second 1
+    with pytest.raises(UsageError, match="the pool of decoys is used up"):
+        arranged(companies_of(SECRET, None), [1, 2], 2, [7, 7, 7, 1, 1])
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_copy_of_a_used_decoy_serves_nobody_else(together: bool) -> None:
+    companies, pool = companies_of(SECRET, None), [7, 7, 8]
+    calls = [[1, 2]] if together else [[1], [2]]
+    sent = np.concatenate([arranged(companies, call, 2, pool) for call in calls])
+    assert set(sent[:, 1].tolist()) == {7, 8}
+
+
+def test_copies_of_a_record_share_the_decoys_of_a_pool() -> None:
+    """{1, 7} and {1, 8} have 1 in common, which is thereby named."""
+    companies, pool = companies_of(SECRET, None), [7, 8, 9]
+    sent = arranged(companies, [1, 1, 2], 2, pool).tolist()
+    assert sent[0] == sent[1] and sent[2][1] not in sent[0]
+    assert arranged(companies, [1, 1, 1], 2, pool).tolist() == [sent[0]] * 3
+    used = sent[0][1]
+    assert arranged(companies, [used, used, 1], 2, pool).tolist() == [sent[0][::-1]] * 2 + [sent[0]]
 
 
 def test_rows_of_a_release_with_a_pool_say_who_stood_in_each_message(

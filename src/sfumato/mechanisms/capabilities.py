@@ -166,5 +166,8 @@ class ReleasesWhole(Protocol):
 class NeedsSecret(Protocol):
     """Cannot write a release without a secret that outlives the process."""
 
-    def check_writing(self) -> None:
-        """Raise ``UsageError`` if a release that is written now could not keep what it promises."""
+    def check_writing(self, *, again: bool = False) -> None:
+        """Raise an error if a release that is written now could not keep what it promises.
+
+        ``again`` says that the same run was released before, under the same secret.
+        """

@@ -23,7 +23,7 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.capabilities import NeedsSecret, ReleasesWhole
 from sfumato.workflow.record_spool import spooled
 from sfumato.workflow.repeated_records import RepeatedRecords, Warn
-from sfumato.workflow.secret_marks import keep_mark, secret_mark
+from sfumato.workflow.secret_marks import is_marked, keep_mark, secret_mark
 
 BATCH_ROWS = 4096
 PAYLOAD = "payload"
@@ -56,8 +56,10 @@ def release_run(
     traits = mechanism.traits
     if traits.synthetic:
         raise UsageError(f"{path} draws records of its own: say how many with --rows, and leave out --data.")
+    mark = None
     if isinstance(mechanism, NeedsSecret):
-        mechanism.check_writing()
+        mark = secret_mark(path)
+        mechanism.check_writing(again=is_marked(path))
     promised, labels = mechanism.guarantee(), labels or unprotected
     if labels and promised.proven and not (promised.covers.labels or unprotected or traits.hides_result):
         raise UsageError(
@@ -66,7 +68,6 @@ def release_run(
         )
     if labels and PAYLOAD in mechanism.schema_.utility:
         raise DataError(f"the utility label '{PAYLOAD}' has the name of the payload's column: rename it and fit again.")
-    mark = secret_mark(path) if isinstance(mechanism, NeedsSecret) else None
     digest, rows, seen = hashlib.sha256(), 0, _WholeFile(promised)
     shape: tuple[int, ...] = ()
     with writable(out) as part:

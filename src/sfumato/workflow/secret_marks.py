@@ -17,13 +17,18 @@ def secret_mark(run: Path) -> str | None:
     if file is None:
         return None
     mark = fingerprint(secret_file(file))
-    known = read_json(run / MARK).get("secret") if (run / MARK).is_file() else mark
+    known = read_json(run / MARK).get("secret") if is_marked(run) else mark
     if known != mark:
         raise UsageError(
             f"{run} was released under the secret {known}, and {SECRET_VARIABLE} names {mark}: name the first one, or "
             "fit again for records that were never sent."
         )
     return mark
+
+
+def is_marked(run: Path) -> bool:
+    """Whether the run has been released under a secret."""
+    return (run / MARK).is_file()
 
 
 def keep_mark(run: Path, mark: str | None) -> None:

@@ -39,13 +39,21 @@ def raw_contents(batch: Any, schema: Schema) -> Hashes | None:
 def _column_bytes(array: Any, column: Column) -> Hashes:
     """(N, 16) bytes: the column's name, and the number or a hash of the text; a missing value is a value of its own."""
     name = np.frombuffer(hashlib.blake2b(column.name.encode(), digest_size=8).digest(), dtype=np.uint8)
-    numbers = as_numbers(array) if column.kind == "numeric" else None
+    numbers = as_numbers(_as_written(array)) if column.kind == "numeric" else None
     if numbers is not None:
         plain = np.where(np.isnan(numbers), np.nan, numbers + 0.0)  # one NaN, one zero
         values = np.ascontiguousarray(plain).view(np.uint8).reshape(len(plain), 8)
     else:
         values = text_bytes(as_text(array))
     return np.concatenate([np.tile(name, (len(values), 1)), values], axis=1)
+
+
+def _as_written(array: Any) -> Any:
+    """Short floats as the decimals that they were written as: 0.1 in 32 bits is the 0.1 of a file of text."""
+    import pyarrow as pa
+    import pyarrow.types as pt
+
+    return array.cast(pa.string()) if pt.is_float32(array.type) or pt.is_float16(array.type) else array
 
 
 def text_bytes(text: Any) -> Hashes:

@@ -404,7 +404,7 @@ class ARS(Mechanism):
         other._settle()
         return other
 
-    def check_writing(self) -> None:
+    def check_writing(self, *, again: bool = False) -> None:
         if self.keyed:
             check_secret_file(
                 "a second release of these records would have another mask and other noise, and the two together say "

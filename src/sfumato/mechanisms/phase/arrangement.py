@@ -51,6 +51,7 @@ class Arrangement:
         crowd = Candidates(origin.nonces, _likeness(x, origin))
         companies = self.companies or Companies(drawn_secret(randomness), strict=isinstance(randomness, Secure))
         if not self.grouped and self.pool is None:
+            companies.check_strangers(crowd)
             rows = neighbour_rows(companies.tags(origin.contents), crowd.likeness, self.d)
             yield Seats(x, rows, rows)
             return

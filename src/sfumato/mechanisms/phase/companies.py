@@ -21,7 +21,7 @@ from sfumato.core.randomness import Randomness
 from sfumato.core.run_folder import atomic
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.device_secret import derived, fingerprint
-from sfumato.mechanisms.phase.decoys import Tags, check_crowd, dealt_groups, message_rows, record_tags
+from sfumato.mechanisms.phase.decoys import Tags, check_crowd, copies_of, dealt_groups, message_rows, record_tags
 
 _NAMED_AT_MOST = 8
 
@@ -111,8 +111,8 @@ class Companies:
         """(N, d) positions among the crowd, then the pool: each record, then its decoys.
 
         Records that stood somewhere stand there again, with mates from crowd or pool; new ones form groups among
-        themselves or, if there is a pool, with decoys that have never stood anywhere. When the block ends well,
-        this is kept for ever.
+        themselves or, if there is a pool, with decoys that have never stood anywhere, nor their copies; copies of a
+        record then share its company. When the block ends well, this is kept for ever.
         """
         with self._lock, self._stored():
             self._check(terms)
@@ -120,23 +120,33 @@ class Companies:
             yield rows
             self._keep(standing, terms)
 
+    def check_strangers(self, crowd: Candidates) -> None:
+        """Raise ``UsageError`` if a record stands somewhere: it must not be sent in company that is not kept."""
+        with self._lock, self._stored():
+            known = int((self._standing.find(self.tags(crowd.nonces)) >= 0).sum())
+        if known:
+            raise UsageError(
+                f"{known} record(s) have hidden under this device's secret ({self.fingerprint}), and variant=published "
+                "would name them by other company: use another secret and records that were never sent."
+            )
+
     def _arrange(
         self, d: int, tags: Tags, crowd: Candidates, randomness: Randomness, pool: Candidates | None
     ) -> tuple[IntArray, _Standing]:
-        here, likeness = tags, crowd.likeness
+        here, likeness, standing = tags, crowd.likeness, self._standing
         if pool is not None:
             here = np.concatenate([tags, self.tags(pool.nonces)])
             likeness = np.concatenate([crowd.likeness, pool.likeness])
-        new = np.flatnonzero(self._standing.find(tags) < 0)
-        standing = self._standing
+            tags = _places(here, copies_of(likeness), standing.find(here) >= 0)[: len(tags)]
+        new = np.flatnonzero(standing.find(tags) < 0)
         if len(new) and pool is None:
             if self._strict:
                 old = len(tags) - len(new)
                 check_crowd(likeness[new], d, "new record(s)" if old else "record(s)")
             standing = standing.with_more(tags[new], dealt_groups(tags[new], likeness[new], d))
         elif len(new):
-            free = np.arange(len(tags), len(here))
-            free = free[(standing.find(here[free]) < 0) & ~np.isin(here[free], tags)]
+            new = new[np.unique(tags[new], return_index=True)[1]]
+            free = _free_decoys(copies_of(likeness), standing.find(here) >= 0, len(tags))
             chosen = _drawn_decoys(likeness, new, free, d, randomness)  # (new, d)
             standing = standing.with_more(here[chosen].reshape(-1), np.repeat(np.arange(len(new)), d))
         return self._rows(d, tags, here, likeness, standing), standing
@@ -205,13 +215,46 @@ class Companies:
             if self._file.exists():
                 self._standing, self._terms = _read(self._file, self.fingerprint)
             elif self._terms is not None:
-                raise DataError(f"{self._file} is gone, and with it who stood with whom: restore it.")
+                raise _gone(self._file)
             yield
 
 
 def companies_of(secret: bytes, file: Path | None) -> Companies:
     """Kept beside the file of the secret, if there is one."""
-    return Companies(secret, None if file is None else file.with_name(file.name + ".companies"))
+    return Companies(secret, None if file is None else companies_file(file))
+
+
+def companies_file(secret: Path) -> Path:
+    """Beside the secret itself, whatever link or relative path leads there: one secret has one store."""
+    return secret.resolve().with_name(secret.resolve().name + ".companies")
+
+
+def check_companies_file(secret: Path) -> None:
+    """Raise ``DataError`` if the store of a secret that has hidden records is not beside it."""
+    file = companies_file(secret)
+    if not file.exists():
+        raise _gone(file)
+
+
+def _gone(file: Path) -> DataError:
+    return DataError(f"{file} is gone, and with it who stood with whom: restore it.")
+
+
+def _places(here: Tags, kinds: IntArray, stands: npt.NDArray[np.bool_]) -> Tags:
+    """(N,): everybody's own tag if it stands, else that of its like: of one that stands, or else of the first one.
+
+    With decoys of their own, copies of a record would be the only rows that their messages have in common.
+    """
+    order = np.lexsort((~stands, kinds))  # stable: of each kind those who stand come first
+    first = order[np.unique(kinds[order], return_index=True)[1]]
+    return np.where(stands, here, here[first[kinds]])
+
+
+def _free_decoys(kinds: IntArray, stands: npt.NDArray[np.bool_], crowd: int) -> npt.NDArray[np.intp]:
+    """One of each kind in the pool, which follows the crowd; none that looks like a record or like one that stands."""
+    first = np.unique(kinds, return_index=True)[1]
+    taken = np.concatenate([kinds[:crowd], kinds[stands]])
+    return first[~np.isin(kinds[first], taken)]
 
 
 def _drawn_decoys(

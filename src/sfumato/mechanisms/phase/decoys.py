@@ -32,7 +32,7 @@ def dealt_groups(tags: Tags, likeness: Hashes, d: int) -> IntArray:
 
     Copies come one after the other, in an order that only the device knows, and the ⌊N/d⌋ groups take turns.
     """
-    copies = _copies(likeness)
+    copies = copies_of(likeness)
     first = np.full(len(tags), np.iinfo(np.uint64).max, dtype=np.uint64)
     np.minimum.at(first, copies, tags)  # the place of a record's copies among the others
     groups = np.empty(len(tags), dtype=np.int64)
@@ -48,7 +48,7 @@ def check_crowd(likeness: Hashes, d: int, what: str = "record(s)") -> None:
             f"{count} {what} cannot hide among themselves at d = {d}: send at least {d} together, or use a device "
             "with a pool of decoys."
         )
-    most = int(np.bincount(_copies(likeness)).max())
+    most = int(np.bincount(copies_of(likeness)).max())
     if most > count // d:
         raise UsageError(
             f"{most} of {count} {what} are copies of one another, and at d = {d} at most {count // d} may be: more "
@@ -77,7 +77,7 @@ def message_rows(tags: Tags, groups: IntArray, d: int) -> IntArray:
 
 def neighbour_rows(tags: Tags, likeness: Hashes, d: int) -> IntArray:
     """(N, d) positions as published (§3.2): each record, then d − 1 randomly chosen others, without any grouping."""
-    _, first, copies = np.unique(_copies(likeness), return_index=True, return_inverse=True)
+    _, first, copies = np.unique(copies_of(likeness), return_index=True, return_inverse=True)
     if len(first) < d:
         check_crowd(likeness[first], d, "different record(s)")
     shuffled = np.argsort(tags[first])
@@ -86,7 +86,7 @@ def neighbour_rows(tags: Tags, likeness: Hashes, d: int) -> IntArray:
     return np.stack([np.arange(len(tags)), *beside], axis=1).astype(np.int64)
 
 
-def _copies(likeness: Hashes) -> IntArray:
+def copies_of(likeness: Hashes) -> IntArray:
     """(N,): a number for each record, the same for its copies."""
     rows = np.ascontiguousarray(likeness).view(f"V{likeness.shape[1]}").reshape(-1)
     return np.unique(rows.view(f"S{likeness.shape[1]}"), return_inverse=True)[1].astype(np.int64)

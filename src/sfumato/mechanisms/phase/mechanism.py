@@ -30,7 +30,7 @@ from sfumato.mechanisms.device_secret import check_secret_file, device_secret, d
 from sfumato.mechanisms.parameters import choice, flag, number, whole
 from sfumato.mechanisms.phase import Each, NotEquivariant, to_phase
 from sfumato.mechanisms.phase.arrangement import Arrangement
-from sfumato.mechanisms.phase.companies import Companies, companies_of
+from sfumato.mechanisms.phase.companies import Companies, check_companies_file, companies_of
 from sfumato.mechanisms.phase.critic_game import Networks, PhaseGame, critic_network
 from sfumato.mechanisms.phase.cut import CutNetwork, cut, generator, widen
 from sfumato.mechanisms.phase.device import Cloud, Device, encode
@@ -215,12 +215,15 @@ class Phase(CutNetwork):
         self._check_fitted()
         return Cloud(self.cloud_, self.d, self.row_shape_)
 
-    def check_writing(self) -> None:
+    def check_writing(self, *, again: bool = False) -> None:
         if self.keyed:
             check_secret_file(
                 "a second release of these records would have other decoys, and the two together give every record "
                 "away."
             )
+        file = secret_path()
+        if self.keyed and self.variant == "exchangeable" and again and file is not None:
+            check_companies_file(file)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_companies": None}  # a copy in another process is another device
@@ -282,7 +285,7 @@ _KEPT = (
     ),
     Condition(
         "one-device",
-        "a record is sent under one secret only, the file of companies beside it is kept, and where rows are equal "
-        "their order or their subjects' ids stay",
+        "a record keeps its values and is sent under one secret only, the file of companies beside it is kept, and "
+        "where rows are equal their order or their subjects' ids stay",
     ),
 )

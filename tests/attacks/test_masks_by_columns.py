@@ -72,4 +72,4 @@ def test_decoders_of_masked_columns_beat_their_baseline(attack: Attack, stage: A
     right = next(s for s in attack(release, knowledge, truth).scores if s.metric == "category-accuracy")
     assert wins(right)
     control = stage.control(attack)
-    assert control is not None and control["category-accuracy"] > 0.9  # the same on latents without noise
+    assert control is not None and control["category-accuracy"] > max(0.85, right.value)  # on latents without noise

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from sfumato.attacks.base import Attack
-from sfumato.attacks.registry import features_suite, rotations_suite
+from sfumato.attacks.registry import features_suite, rotations_suite, training_suite
 from sfumato.attacks.rotations.cloud_view import CloudProbe, CloudView, LabelByCloud
 from sfumato.attacks.rotations.direction_critic import EstimateAngle, InverseCritic
 from sfumato.attacks.rotations.feature_decoder import PlainDecoder
@@ -302,7 +302,8 @@ def test_an_audit_of_a_mechanism_with_keys_runs_both_suites(digits: Splits) -> N
     )
     result = audit(Turned().fit(few.owner), few, effort=FEW, controls=Controls())
     schema = digits.schema
-    wanted = {attack.name for attack in (*features_suite(schema), *rotations_suite(schema, "digit"))}
+    suites = (*features_suite(schema), *rotations_suite(schema, "digit"), *training_suite())
+    wanted = {attack.name for attack in suites}
     assert {score.attack for score in result.attacks} | {name for name, _ in result.skipped} == wanted
     assert {"row", "key", "list-reconstruction", "result:digit", "attribute:ge5"} <= set(result.worst)
     assert ("inverse-mirror", "a rotated message is not the encoder's output") in result.skipped

@@ -53,7 +53,7 @@ def test_audit_prints_scores_as_json(desk: Path, call: Call) -> None:
     assert set(found) >= {"run", "mechanism", "data", "guarantee", "utility", "attacks", "worst"}
     assert (found["run"], found["mechanism"], found["data"]) == ("run", "ran", "people")
     labelled = {"reconstruction-with-labels", "attribute-with-labels:sex"}
-    assert set(found["worst"]) == {"reconstruction", "reidentification", "attribute:sex", *labelled}
+    assert set(found["worst"]) == {"reconstruction", "reidentification", "attribute:sex", "membership", *labelled}
     assert found["repeated"] == [], "features that never change are not averaged"
     for score in (*found["utility"], *found["attacks"], *found["worst"].values()):
         assert set(score) >= SCORE

@@ -56,7 +56,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 @pytest.fixture(scope="module")
 def walked(environment: Environment) -> Environment:
     """The plugin's mechanism through fit, audit, report and release."""
-    data = ["--data", "digits", "--utility", "odd", "--private", "ge5", "--limit", "600"]
+    data = ["--data", "digits", "--utility", "odd", "--private", "ge5", "--limit", "1200"]
     environment.sfumato("device", "init")
     environment.sfumato("fit", "shuffle", *data, "--out", "run", "--quiet")
     environment.sfumato("audit", "run", "--effort", "smoke", "--quiet")

@@ -99,7 +99,7 @@ def release_run(
                 "payload_shape": list(shape),
                 "digest": digest.hexdigest(),
                 "labels": leaving,
-                "secret": mark,
+                **({} if mark is None else {"secret": mark}),
                 "guarantee": kept.to_json(),
             }
             write_json(part / "release.json", card)

@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 from desk import Call, write_csv
 
+from sfumato.core.dataset import Dataset
+from sfumato.core.traits import Traits
 from sfumato.mechanisms.device_secret import SECRET_VARIABLE
 from sfumato.workflow import releasing
+from sfumato.workflow.repeated_records import RepeatedRecords
 
 PLACES = ("rome", "oslo", "bern", "kyiv")
 HEADER = ("person", "place", "work", "rich")
@@ -75,6 +78,14 @@ def test_commands_say_how_many_records_share_their_content(table: Path, call: Ca
     said = call("release", "run", "--data", "few.csv", "--out", "one").err
     assert "240 of 240 records share their content with another" in " ".join(said.split())
     assert "share" not in call("release", "run", "--data", "few.csv", "--out", "two", "--quiet").err
+
+
+def test_the_warning_about_copies_fits_what_leaves() -> None:
+    repeated = RepeatedRecords()
+    repeated.add(Dataset.from_arrays(np.zeros((4, 3), dtype=np.float32)))
+    assert "noise" in str(repeated.sentence(Traits()))
+    assert "messages" in str(repeated.sentence(Traits(rows_per_message=4)))
+    assert repeated.sentence(Traits(synthetic=True)) is None
 
 
 def scores(found: dict[str, Any], attack: str, metric: str) -> dict[str, Any]:

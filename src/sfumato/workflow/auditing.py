@@ -40,7 +40,7 @@ def audit_run(
     if splits.schema != mechanism.schema_:
         raise DataError(f"{config['data']['source']} has changed since {path} was fitted: restore it, or fit again.")
     same_records(run, splits)
-    warn_of_repeats((splits.victim,), say)
+    warn_of_repeats(splits.victim, mechanism.traits, say)
     result = audit(
         mechanism,
         splits,

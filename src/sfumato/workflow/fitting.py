@@ -147,7 +147,6 @@ def fit_run(
         RunFolder.refuse_used(out)  # before the data are read: that may take long
     splits = splits or splits_of(config)
     _disjoint_base(config, splits)
-    warn_of_repeats((splits.owner,), warn)
     if not splits.owner.named:
         schema = splits.schema
         labels = [schema.label_text(name) for name in (*schema.utility, *schema.private)]
@@ -158,6 +157,7 @@ def fit_run(
     if run.done:
         return load_mechanism(out)
     mechanism = mechanism_class(config["run"]["mechanism"])().set_params(**config["params"], seed=config["run"]["seed"])
+    warn_of_repeats(splits.owner, mechanism.traits, warn)
     if not (out / SPLITS).exists():
         run.write_json(SPLITS, sealed(splits, counted=not mechanism.traits.synthetic))
     try:

@@ -61,7 +61,9 @@ def release_run(
         mark = secret_mark(path)
         mechanism.check_writing(again=is_marked(path))
     promised, labels = mechanism.guarantee(), labels or unprotected
-    if labels and promised.proven and not (promised.covers.labels or unprotected or traits.hides_result):
+    if labels and traits.hides_result:
+        raise UsageError(f"{mechanism.name} hides the label as well; beside a message it would tell whose it is.")
+    if labels and promised.proven and not (promised.covers.labels or unprotected):
         raise UsageError(
             f"the guarantee of {path} does not cover labels: leave out --labels, or say --labels-unprotected to let "
             "them leave in clear, outside of the promise."
@@ -88,7 +90,7 @@ def release_run(
             if writer is None:
                 raise DataError(f"{source} holds no records.")
             writer.close()
-            if (sentence := seen.repeated.sentence()) is not None:
+            if (sentence := seen.repeated.sentence(traits)) is not None:
                 warn(sentence)
             leaving = list(mechanism.schema_.utility) if labels else []
             kept = promised.of_release(leaving, seen.broken)
@@ -116,8 +118,6 @@ def _releases(
         fewest = mechanism.traits.smallest_batch
         yield (mechanism.release(batch, labels=labels) for batch in _never_fewer(batches, fewest))
         return
-    if labels:
-        raise UsageError(f"{mechanism.name} hides the label as well; beside a message it would tell whose it is.")
     with spooled(batches, mechanism.schema_, folder) as (x, origin):
         if len(x) == 0:
             yield iter(())

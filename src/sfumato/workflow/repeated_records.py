@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.dataset import Dataset
+from sfumato.core.traits import Traits
 
 Warn = Callable[[str], None]
 _WORTH_SAYING = 0.01
@@ -23,24 +24,25 @@ class RepeatedRecords:
     def add(self, data: Dataset) -> None:
         self._seen.append(np.ascontiguousarray(data.origin.contents[:, :8]).view(np.uint64)[:, 0])
 
-    def sentence(self) -> str | None:
-        """What that means, or None where hardly any record has a copy."""
+    def sentence(self, traits: Traits) -> str | None:
+        """What that means for what leaves, or None where hardly any record has a copy or none leaves."""
         counts = np.unique(np.concatenate(self._seen), return_counts=True)[1]
         records, repeated = int(counts.sum()), int(counts[counts > 1].sum())
-        if repeated < _WORTH_SAYING * records:
+        if repeated < _WORTH_SAYING * records or traits.synthetic:
             return None
+        found = f"{repeated:,} of {records:,} records share their content with another"
+        if traits.rows_per_message > 1:
+            return f"{found}: whoever sees all messages finds what two of them have in common, and so what repeats."
         return (
-            f"{repeated:,} of {records:,} records share their content with another: copies leave as equal payloads, or "
-            "differ by noise alone, so that whoever knows how frequent each record is may count them (see the "
-            "counting attacks of the audit); --id ties the noise to persons."
+            f"{found}: copies leave as equal payloads, or differ by noise alone, so that whoever knows how frequent "
+            "each record is may count them (see the counting attacks of the audit)."
         )
 
 
-def warn_of_repeats(parts: Sequence[Dataset], warn: Warn) -> None:
+def warn_of_repeats(data: Dataset, traits: Traits, warn: Warn) -> None:
     """Say how many of these records share their content, if many do."""
     repeated = RepeatedRecords()
-    for part in parts:
-        repeated.add(part)
-    sentence = repeated.sentence()
+    repeated.add(data)
+    sentence = repeated.sentence(traits)
     if sentence is not None:
         warn(sentence)

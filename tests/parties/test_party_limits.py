@@ -104,6 +104,13 @@ def test_every_setting_of_a_run_has_a_limit_and_its_default_is_inside(mode: str)
     SAFE.check_noise(ARS().epsilon, ARS().width, ARS().variant, "x")
 
 
+@pytest.mark.parametrize(("setting", "by"), [("beta", 0.01), ("adversary_steps", -1), ("budget", -1), ("steps", -1)])
+def test_no_setting_of_a_filter_may_be_weaker_than_its_default(setting: str, by: float) -> None:
+    default = party_mechanisms.settings("filter")[setting]
+    with pytest.raises(UsageError, match=setting):
+        SAFE.check({setting: default + by}, "x")
+
+
 def test_a_hello_tells_nothing_of_private_labels(trio: list[Path], tmp_path: Path) -> None:
     answers = []
     for place, sources in enumerate(({}, {"ge5": "label >= 5"}, {"ge5": "label >= 5", "ge3": "label >= 3"})):

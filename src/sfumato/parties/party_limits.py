@@ -30,8 +30,8 @@ ACCEPTS: Mapping[str, Accepted] = {
     "latent": (1, 1024), "keep": (0, 1024), "n": (10, 100), "masked": True, "strength": (0.1, 10.0),
     "rate": (1e-3, 1e-2), "epochs": (5, 200), "batch": (16, 1024),
     "architecture": "auto", "likelihood": "auto", "gamma": (0.1, 10.0), "kappa": (0.0, 100.0),
-    "lipschitz": (0.01, 100.0), "budget": (300.0, 1e9), "divergence": "kl", "beta": (0.0, 0.5),
-    "steps": (1000, 100_000), "adversary_steps": (3, 10),
+    "lipschitz": (0.01, 100.0), "budget": (300.0, 1e9), "divergence": "kl", "beta": (0.0, 0.3),
+    "steps": (1000, 100_000), "adversary_steps": (8, 20),
 }  # fmt: skip
 """Not weaker than the mechanisms' defaults, and not many times their work."""
 SENT = "sent"

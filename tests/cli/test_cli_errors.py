@@ -153,6 +153,7 @@ CONFIGS = {
     "a mistyped key": ('[run]\nmechanisn = "ran"\n', 2, "[run]|'mechanisn'|'mechanism'"),
     "a mechanism that is a number": ("[run]\nmechanism = 3\n", 2, "mechanism|text|3"),
     "a negative seed": ('[run]\nmechanism = "ran"\nseed = -1\n', 2, "seed|whole number|-1"),
+    "a seed that is no number": ('[run]\nmechanism = "ran"\nseed = false\n', 2, "seed|whole number|False"),
     "a label that is a number": ('[data]\nsource = "people.csv"\nutility = 3\n', 2, "utility|list|3"),
     "a mistyped parameter": ("[params]\nepoch = 3\n", 2, "'epoch'|'epochs'"),
     "a text for a number": ('[params]\nlam = "x"\n', 2, "ran: lam|number|'x'"),

@@ -129,7 +129,8 @@ def _check_key(path: Path, table: str, key: str, value: Any) -> None:
         inside = str if kinds[key] is list else float
         fits = isinstance(value, list) and all(isinstance(item, inside) for item in value)
     else:
-        fits = isinstance(value, kinds[key]) and (not isinstance(value, int) or (value is not True and value >= 0))
+        fits = isinstance(value, kinds[key]) and not isinstance(value, bool)
+        fits = fits and (not isinstance(value, int) or value >= 0)
     if not fits:
         raise UsageError(f"{path}: {key} in [{table}] must be {_NOUNS[kinds[key]]}, got {value!r}.")
 

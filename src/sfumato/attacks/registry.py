@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sfumato.core.plugins import load_plugin, plugins
@@ -57,11 +58,10 @@ def features_suite(
 
     residual = InverseNetwork(decoder="residual", epochs=epochs, width=width, fewest_steps=steps, renewals=renewals)
     queried = QueriedRecords(draws=renewals or _DRAWS * epochs)
-    effort: dict[str, Any] = {"epochs": _LONGER * epochs, "width": _WIDER * width, "fewest_steps": _MORE_STEPS * steps}
+    effort = _probe_effort(epochs, width, steps)
     probes = [AttributeProbe(label=label, queried=queried, kind=kind) for label in schema.private for kind in KINDS]
     strongest = [ResidualProbe(label=label, queried=queried, **effort) for label in schema.private]
-    apart = InverseNetwork(decoder="residual", epochs=epochs, width=width, fewest_steps=steps, renewals=renewals)
-    labelled = _label_readers(schema, queried, effort, apart) if labels_leave else []
+    labelled = _label_readers(schema, queried, effort, replace(residual)) if labels_leave else []  # with its own memory
     return [
         InverseNetwork(decoder="mirror", epochs=epochs, fewest_steps=steps, renewals=renewals),
         residual,
@@ -79,6 +79,11 @@ def features_suite(
         LinkByDecoding(inverse=residual),
         LinkByMetric(),
     ]
+
+
+def _probe_effort(epochs: int, width: int, steps: int) -> dict[str, Any]:
+    """A residual probe's effort beside an inverse network's."""
+    return {"epochs": _LONGER * epochs, "width": _WIDER * width, "fewest_steps": _MORE_STEPS * steps}
 
 
 def _label_readers(
@@ -108,7 +113,7 @@ def averages_suite(schema: Schema, *, epochs: int = 6, width: int = 32, steps: i
     from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
 
     queried = QueriedRecords(records=4_000, draws=_MEANS)
-    effort: dict[str, Any] = {"epochs": _LONGER * epochs, "width": _WIDER * width, "fewest_steps": _MORE_STEPS * steps}
+    effort = _probe_effort(epochs, width, steps)
     probes = [ResidualProbe(label=label, queried=queried, **effort) for label in schema.private]
     return [InverseNetwork(epochs=epochs, width=width, fewest_steps=steps, renewals=_MEANS), *probes]
 

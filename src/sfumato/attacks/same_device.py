@@ -13,7 +13,8 @@ from sfumato.core.knowledge import Knowledge
 from sfumato.core.release import Release
 
 _SUFFIX = "same-device"
-_MOST, _AT_ONCE = 10_000, 2000
+_MOST = 10_000
+"""Records of the attacker's own that it sends through the device."""
 
 
 def through_device(knowledge: Knowledge) -> Knowledge:
@@ -61,8 +62,7 @@ class NearestAnswer(ReconstructionAttack):
         assert knowledge.same_device is not None  # obstacle() has seen to it
         own = knowledge.auxiliary.take(slice(0, _MOST))
         answers, payload = (each.reshape(len(each), -1) for each in (knowledge.same_device(own), release.payload))
-        rows = [nearest(payload[at : at + _AT_ONCE], answers) for at in range(0, len(payload), _AT_ONCE)]
-        return np.asarray(own.x[np.concatenate(rows)])
+        return np.asarray(own.x[nearest(payload, answers)])
 
 
 def device_missing(knowledge: Knowledge) -> str | None:

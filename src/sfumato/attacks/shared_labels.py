@@ -59,6 +59,7 @@ class InverseWithLabels(ReconstructionAttack):
         "psnr": PSNR_CAP,
         "ssim": 1.0,
         "category-accuracy": 1.0,
+        "whole-record": 1.0,
     }
     """A raw record is its own reconstruction."""
 

@@ -62,7 +62,7 @@ def _told(one: Release, other: Release) -> tuple[Values, Values]:
     first, second = (release.payload.reshape(len(release), -1).astype(np.float64) for release in (one, other))
     line = second[::2].mean(axis=0) - first[::2].mean(axis=0)  # from the half that also chooses the threshold
     told = [payload @ line for payload in (first, second)]
-    for label in set(one.utility) - set(one.guarantee.in_clear):
+    for label in (name for name in one.utility if name not in one.guarantee.in_clear):
         usual = one.utility[label][0], other.utility[label][0]
         if usual[0] != usual[1]:
             far = 1.0 + np.ptp(np.concatenate(told))

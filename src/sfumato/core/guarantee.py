@@ -10,6 +10,7 @@ from sfumato.core.errors import RuleBroken
 
 GuaranteeKind = Literal["dp", "anonymity", "empirical", "as-published"]
 Unit = Literal["record", "person"]
+_PROVEN: tuple[GuaranteeKind, ...] = ("dp", "anonymity")
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class Guarantee:
     @property
     def proven(self) -> bool:
         """Whether there is a promise that does not rest on measurement."""
-        return self.kind in ("dp", "anonymity")
+        return self.kind in _PROVEN
 
     def without(self, broken: Mapping[str, str]) -> Guarantee:
         """What is left for a release that breaks conditions (name → why, a clause): a measurement, and the reason."""
@@ -169,9 +170,8 @@ class Guarantee:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Guarantee:
         """A stored guarantee; one that does not say what it covers (sfumato 0.1) covers the least."""
-        proven = value["kind"] in ("dp", "anonymity")
         found = value.get("covers")
-        covers = (Covers() if proven else NOTHING) if found is None else Covers(**found)
+        covers = (Covers() if value["kind"] in _PROVEN else NOTHING) if found is None else Covers(**found)
         conditions = tuple(Condition.from_json(one) for one in value.get("conditions", ()))
         in_clear = tuple(value.get("in_clear", ()))
         return cls(**{**value, "conditions": conditions, "covers": covers, "in_clear": in_clear})

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.attacks.base import ReconstructionAttack
-from sfumato.core.dataset import FloatArray
+from sfumato.attacks.decoder_training import affordable
+from sfumato.attacks.public_encoder import encoded
+from sfumato.core.dataset import Dataset, FloatArray
 from sfumato.core.knowledge import Knowledge, Query
 from sfumato.core.origin import by_frequency, hash_rows
 from sfumato.core.release import Release
-from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 Doubles = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
@@ -69,12 +71,12 @@ class _RecordNaming(ReconstructionAttack):
     def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
         first, counts = by_frequency(knowledge.auxiliary.x)
         flat = _flat(release.payload)
-        ranks = self.named(flat, groups_of(flat, knowledge), counts, knowledge.auxiliary.x[first], knowledge)
-        return np.asarray(knowledge.auxiliary.x[first[ranks]])
+        different = knowledge.auxiliary.take(first)
+        return np.asarray(different.x[self.named(flat, groups_of(flat, knowledge), counts, different, knowledge)])
 
     @abstractmethod
-    def named(self, flat: Doubles, groups: Groups, counts: Places, records: FloatArray, knowledge: Knowledge) -> Places:
-        """The rank of each payload's record, (N,), among the known ``records``, which occur ``counts`` times."""
+    def named(self, flat: Doubles, groups: Groups, counts: Places, different: Dataset, knowledge: Knowledge) -> Places:
+        """The rank of each payload's record, (N,), among the ``different`` known ones, which occur ``counts`` times."""
 
 
 class CountingAttack(_RecordNaming):
@@ -88,7 +90,7 @@ class CountingAttack(_RecordNaming):
     name = "counting"
     how = "the k-th most frequent payload is the k-th most frequent record"
 
-    def named(self, flat: Doubles, groups: Groups, counts: Places, records: FloatArray, knowledge: Knowledge) -> Places:
+    def named(self, flat: Doubles, groups: Groups, counts: Places, different: Dataset, knowledge: Knowledge) -> Places:
         named = np.zeros(len(groups.sizes), dtype=np.intp)
         if groups.like(counts):
             few = min(len(named), len(counts))
@@ -109,18 +111,23 @@ class CodebookAttack(_RecordNaming):
     name = "codebook"
     how = "which record each payload stands for, by its frequency and by the pipeline's own answers"
 
-    def named(self, flat: Doubles, groups: Groups, counts: Places, records: FloatArray, knowledge: Knowledge) -> Places:
+    def named(self, flat: Doubles, groups: Groups, counts: Places, different: Dataset, knowledge: Knowledge) -> Places:
         from scipy.optimize import linear_sum_assignment
 
-        answers, shares = QueriedAnswers.learnt(records[:_MOST], knowledge), counts[:_MOST] / counts.sum()
+        some = different.take(slice(0, affordable(_MOST, _QUERIES * flat.shape[1])))
+        answers, shares = QueriedAnswers.learnt(some, knowledge), counts[: len(some)] / counts.sum()
         if not groups.like(counts):
-            return np.asarray((answers.fit(flat, np.ones(len(flat))) + np.log(shares)).argmax(axis=1), dtype=np.intp)
-        own_noise = np.ones(len(groups.sizes)) if groups.equal else 1.0 / groups.sizes
-        apart = np.square(np.sqrt(groups.sizes / len(flat))[:, None] - np.sqrt(shares))
-        fit = answers.fit(groups.means(flat), own_noise) - 2.0 * apart / (1 / len(flat) + 1 / counts.sum())  # (C, G)
-        named = np.asarray(fit.argmax(axis=1), dtype=np.intp)
+            return _best(lambda rows: answers.fit(flat[rows], np.ones(len(rows))) + np.log(shares), len(flat))
+        means, own_noise = groups.means(flat), np.ones(len(groups.sizes)) if groups.equal else 1.0 / groups.sizes
+
+        def fit(rows: Places) -> Doubles:
+            apart = np.square(np.sqrt(groups.sizes[rows] / len(flat))[:, None] - np.sqrt(shares))  # (C, G)
+            alike = answers.fit(means[rows], own_noise[rows])
+            return np.asarray(alike - 2.0 * apart / (1 / len(flat) + 1 / counts.sum()))
+
+        named = _best(fit, len(means))
         largest = np.argsort(-groups.sizes, kind="stable")[:_MOST]
-        rows, columns = linear_sum_assignment(fit[largest], maximize=True)
+        rows, columns = linear_sum_assignment(fit(largest), maximize=True)
         named[largest[rows]] = columns
         return named[groups.of]
 
@@ -137,20 +144,18 @@ class QueriedAnswers:
     error: float
 
     @classmethod
-    def learnt(cls, records: FloatArray, knowledge: Knowledge) -> QueriedAnswers:
+    def learnt(cls, own: Dataset, knowledge: Knowledge) -> QueriedAnswers:
         """By the public encoder where payloads have its shape, else by the mean of several queries."""
         query = knowledge.query
         assert query is not None  # obstacle() has seen to it
-        first, _ = by_frequency(knowledge.auxiliary.x)
-        own = knowledge.auxiliary.take(first[: len(records)])
         times = _QUERIES if knowledge.randomised else 1
         asked = np.stack([_flat(query(own)) for _ in range(times)])  # (T, G, D)
         means, error = asked.mean(axis=0), 1.0 / times
         if knowledge.encoder is not None and knowledge.randomised:
-            clean = _flat(forward_in_batches(knowledge.encoder, as_tensor(records)).numpy())
+            clean = _flat(encoded(knowledge, own))
             if clean.shape == means.shape:
                 means, error = clean, 0.0
-        noise = np.square(asked - means).sum(axis=(0, 1)) / max(1, (times - (error > 0)) * len(records))
+        noise = np.square(asked - means).sum(axis=(0, 1)) / max(1, (times - (error > 0)) * len(own))
         return cls(means, np.maximum(noise, 1e-6 * means.var(axis=0) + 1e-12), error if knowledge.randomised else 0.0)
 
     def fit(self, payloads: Doubles, own_noise: Doubles) -> Doubles:
@@ -158,6 +163,12 @@ class QueriedAnswers:
         at, to = payloads / np.sqrt(self.noise), self.means / np.sqrt(self.noise)
         squares = np.square(at).sum(1)[:, None] - 2.0 * at @ to.T + np.square(to).sum(1)
         return np.asarray(-0.5 * squares / (own_noise[:, None] + self.error))
+
+
+def _best(fit: Callable[[Places], Doubles], count: int) -> Places:
+    """The column of the largest ``fit`` (n, G) for each of ``count`` rows, some at a time: (count,)."""
+    parts = [np.arange(start, min(start + _MOST, count)) for start in range(0, count, _MOST)]
+    return np.concatenate([fit(rows).argmax(axis=1) for rows in parts])
 
 
 def groups_of(flat: Doubles, knowledge: Knowledge) -> Groups:

@@ -13,6 +13,8 @@ from sfumato.core.release import Release
 
 _REPEATS = 8
 """How often a randomised pipeline is queried for each candidate."""
+_AT_ONCE = 2000
+"""Points that are compared with all rows at once."""
 
 
 class ReidentifyByQuery(ReidentificationAttack):
@@ -64,8 +66,12 @@ class ReidentifyByDecoding(ReidentificationAttack):
 
 def nearest(points: FloatArray, among: FloatArray) -> IntArray:
     """For each point the index of the nearest row, by Euclidean distance."""
-    distance = (among**2).sum(axis=1)[None, :] - 2.0 * points @ among.T  # (N, M), less |point|²
-    return np.asarray(distance.argmin(axis=1), dtype=np.int64)
+    lengths = (among**2).sum(axis=1)
+    found = np.empty(len(points), dtype=np.int64)
+    for start in range(0, len(points), _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        found[some] = (lengths - 2.0 * points[some] @ among.T).argmin(axis=1)  # (n, M), less |point|²
+    return found
 
 
 def _flat(values: FloatArray) -> FloatArray:

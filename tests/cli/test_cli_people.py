@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from desk import Call, write_csv
 
+from sfumato.privacy import query_counter
+
 DOMAIN = """
 columns.age = {kind = "numeric", low = 0, high = 9, integer = true}
 columns.y = {kind = "categorical", categories = ["n", "y"]}
@@ -56,3 +58,19 @@ def test_shares_are_typed_or_configured(visits: Path, call: Call) -> None:
     for wrong in ("0.5,0.5,0.5", "much", "1.5"):
         ended = call(*FIT, "--shares", wrong, "--out", "wrong")
         assert ended.code == 2 and "shares" in ended.err and not (visits / "wrong").exists()
+
+
+def test_interrupted_run_does_not_go_on_with_other_labels(
+    visits: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(query_counter, "write_tensors_once", stopped)
+        assert call(*FIT, *QUICK, "--id", "patient_id", "--out", "mine", "-q").code == 130
+    head, *rows = (visits / "visits.csv").read_text().splitlines()
+    other = [row.translate(str.maketrans("ny", "yn")) for row in rows]
+    (visits / "visits.csv").write_text("\n".join([head, *other]))
+    ended = call(*FIT, *QUICK, "--id", "patient_id", "--out", "mine", "--resume", "-q")
+    assert ended.code == 3 and "the data have changed" in ended.err

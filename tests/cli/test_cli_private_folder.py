@@ -97,4 +97,4 @@ def test_run_keeps_no_count_where_the_promise_covers_it(desk: Path, call: Call) 
     ended = call("fit", "synth", *made, "-q")
     assert ended.code == 0 and "how many is not kept" in ended.out
     parts = json.loads(Path("drawn/splits.json").read_text())
-    assert all(set(parts[name]) == {"seal"} for name in ("owner", "attacker", "victim"))
+    assert all(set(parts[name]) == {"seal", "labels"} for name in ("owner", "attacker", "victim"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,27 @@ def test_the_order_of_the_rows_does_not_matter(tmp_path: Path) -> None:
     rows = rows_of(np.random.default_rng(0))
     files = [written(tmp_path / "a.parquet", rows), written(tmp_path / "b.parquet", rows[::-1])]
     assert sum(differing(*files, {"limit": 60, "x": ["age"]}).values()) == 0
+
+
+TENTHS = [Decimal(place) / 10 for place in range(200)]
+DAYS = np.datetime64("2024-01-01") + np.arange(200)
+
+
+@pytest.mark.parametrize(
+    ("usual", "more", "id"),
+    [
+        (TENTHS, [*TENTHS, Decimal("1.2345")], None),
+        (TENTHS, [*TENTHS, Decimal("1.2345")], "odd"),
+        (DAYS, np.append(DAYS, np.datetime64("2024-01-01T01:02:03.000000004")), None),
+    ],
+    ids=["decimals", "people by decimals", "times"],
+)
+def test_a_value_of_more_digits_moves_no_other_record(tmp_path: Path, usual: Any, more: Any, id: str | None) -> None:
+    """The type of a Parquet column, and with it the text of every value, may follow from all of its values."""
+    options, ages, y = {"x": ["age"], "utility": "y", "id": id}, list(range(201)), [*"ny" * 100, "n"]
+    one = write(tmp_path / "a.parquet", odd=pa.array(usual), age=ages[:200], y=y[:200])
+    other = write(tmp_path / "b.parquet", odd=pa.array(more), age=ages, y=y)
+    assert sum(differing(one, other, options).values()) == 1
 
 
 def test_a_limit_knows_no_more_of_the_number_of_rows_than_its_power_of_two(tmp_path: Path) -> None:

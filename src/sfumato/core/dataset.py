@@ -150,6 +150,12 @@ class Dataset:
         hasher.update("\n".join(map(str, self.ids.tolist())).encode())
         return hasher.hexdigest()
 
+    def label_digest(self, name: str) -> str:
+        """SHA-256 of the class of every record, by name of the class."""
+        hasher = hashlib.sha256(repr(self.schema.classes(name)).encode())
+        hasher.update(np.ascontiguousarray(self.label(name), dtype=np.int64).data)
+        return hasher.hexdigest()
+
     def label(self, name: str) -> IntArray:
         """The codes of a utility or private label."""
         self.schema.classes(name)

@@ -19,7 +19,7 @@ from sfumato.data.likely_subjects import likely_subjects
 from sfumato.mechanisms import load_mechanism, mechanism_class
 from sfumato.mechanisms.base import Mechanism, Progress, no_progress
 from sfumato.workflow.repeated_records import Warn, warn_of_repeats
-from sfumato.workflow.sealed_splits import same_part, sealed
+from sfumato.workflow.sealed_splits import same_labels, same_part, sealed
 
 Config = dict[str, Any]
 SPLITS = "splits.json"
@@ -67,10 +67,12 @@ def same_cut(run: RunFolder) -> None:
 
 
 def same_records(run: RunFolder, splits: Splits) -> None:
-    """Raise if these are not the records that the run began with: victims might have been trained on."""
+    """Raise if these are not the records and labels that the run began with: victims might have been trained on."""
     same_cut(run)
     stored = run.read_json(SPLITS) if (run.path / SPLITS).exists() else None
-    if stored is not None and not all(same_part(stored, *part, run.path) for part in splits.parts.items()):
+    if stored is None:
+        return
+    if not all(same(stored, *part, run.path) for part in splits.parts.items() for same in (same_part, same_labels)):
         raise DataError(f"the data have changed since {run.path} was begun: restore them, or fit into another --out.")
 
 

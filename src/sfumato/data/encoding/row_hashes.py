@@ -49,13 +49,24 @@ def _named(name: str, array: Any) -> Hashes:
 
 
 def _numbered(array: Any) -> Any:
-    """Dates and times as the whole numbers behind them: text of a date needs to know about time zones."""
+    """Dates and times in nanoseconds, whatever the column's unit, modulo 2⁶⁴: their text needs to know time zones."""
     import pyarrow as pa
     import pyarrow.types as pt
 
     if not pt.is_temporal(array.type):
         return array
-    return array.view(pa.int64() if array.type.bit_width == 64 else pa.int32())
+    whole = array.view(pa.int64() if array.type.bit_width == 64 else pa.int32())
+    steps = whole.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return pa.array(steps * np.int64(_nanoseconds(array.type)), mask=~whole.is_valid().to_numpy(zero_copy_only=False))
+
+
+def _nanoseconds(arrow_type: Any) -> int:
+    """How long one step of a date or time is."""
+    import pyarrow.types as pt
+
+    if pt.is_date32(arrow_type):
+        return 86_400 * 10**9
+    return {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}["ms" if pt.is_date64(arrow_type) else arrow_type.unit]
 
 
 def _is_record(arrow_type: Any) -> bool:

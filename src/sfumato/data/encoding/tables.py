@@ -53,6 +53,8 @@ def as_text(array: Any) -> Any:
         array = array.dictionary_decode()
     if pt.is_boolean(array.type):
         return pc.if_else(array, "yes", "no")
+    if pt.is_decimal(array.type):
+        return _shortest(array)
     if pt.is_floating(array.type):
         array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
         whole = pc.cast(pc.cast(array, pa.int64(), safe=False), pa.string())
@@ -61,6 +63,16 @@ def as_text(array: Any) -> Any:
     text = pc.utf8_trim_whitespace(pc.cast(array, pa.string()))
     absent = pc.or_(pc.equal(text, ""), pc.equal(text, "?"))
     return pc.if_else(absent, pa.scalar(None, pa.string()), text)
+
+
+def _shortest(decimals: Any) -> Any:
+    """Decimals as text without closing zeros: how many there are is up to the longest number of the whole column."""
+    import pyarrow as pa
+
+    codes = decimals.dictionary_encode()
+    plain = [format(number, "f") for number in codes.dictionary.to_pylist()]
+    words = [text.rstrip("0").rstrip(".") if "." in text else text for text in plain]
+    return pa.array(words, pa.string()).take(codes.indices)
 
 
 def as_numbers(array: Any) -> Floats | None:

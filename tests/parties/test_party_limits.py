@@ -138,6 +138,12 @@ class Meeting:
         self.terms = dict(content["terms"])
         self.encoder = check_encoder({name: content[name] for name in ("encoder", "about")})
 
+    def learning(self, **terms: str) -> dict[str, Any]:
+        """What the server asks a party at the end, with other terms."""
+        asked = [m for m in self.hall.seen if m.metadata.message_type == "query.learn" and "terms" in m.content]
+        content = dict(next(m.content for m in asked if m.metadata.dst_node_id == 2))
+        return {**content, "terms": ConfigRecord({**content["terms"], **terms})}
+
     def share(self, encoder: Published, folder: Path, out: Path) -> dict[str, Any]:
         """What a party answers to an encoder."""
         hall = Hall([self.folders[0], folder], out)
@@ -165,7 +171,7 @@ def scaled(encoder: Published, factor: float) -> Published:
 def test_parties_with_the_default_limits_meet_under_the_default_terms(meeting: Meeting) -> None:
     assert outcome(meeting.out).shared == ("party-0", "party-1", "party-2")
     for folder in meeting.folders:
-        (note,) = (folder / "sent").iterdir()
+        (note,) = (folder / "sent").glob("*.json")
         assert read_json(note) == {"signal": 64.0}
         assert meeting.encoder.digest not in note.name
 
@@ -207,6 +213,25 @@ def test_runs_under_other_encoders_add_up_and_the_same_encoder_is_free(
     with (folder / "party.toml").open("a") as file:
         file.write("most_signal = 128\n")
     assert "shared" in meeting.share(other, folder, tmp_path / "raised")
+
+
+def test_a_party_is_tested_once_under_an_encoder_in_whatever_run_and_folder(meeting: Meeting, tmp_path: Path) -> None:
+    """Runs under one encoder cost no signal: without end, tests would spell out the labels of held-out records."""
+    assert "shared" in meeting.share(meeting.encoder, meeting.folders[1], tmp_path)
+    reply = ask(Hall(meeting.folders[:2], tmp_path), "query.learn", meeting.learning())
+    assert reply["refused"]["why"] == "terms" and "tested a classifier under this encoder before" in reason(tmp_path)
+
+
+def test_a_server_cannot_turn_a_run_into_one_of_columns_at_the_end(
+    meeting: Meeting, trio: list[Path], tmp_path: Path
+) -> None:
+    """It would lay columns of its choice beside held-out records, whose labels it must not know."""
+    (folder,) = settled(trio[1:2], tmp_path / "own")
+    assert "shared" in meeting.share(meeting.encoder, folder, tmp_path)
+    hall = Hall([meeting.folders[0], folder], tmp_path)
+    assert "refused" in ask(hall, "query.learn", meeting.learning(mode="vertical"))
+    assert "not made in the mode" in reason(tmp_path)
+    assert "metrics" in ask(hall, "query.learn", meeting.learning())
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.floats(0.0, 50.0)), max_size=12))

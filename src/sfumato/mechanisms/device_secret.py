@@ -12,7 +12,7 @@ import numpy as np
 from sfumato.core.dataset import FloatArray
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.origin import Hashes
-from sfumato.core.randomness import Randomness, Secure, gaussian
+from sfumato.core.randomness import DoubleArray, Randomness, Secure, gaussian
 
 SECRET_VARIABLE = "SFUMATO_DEVICE_SECRET"
 """Names the file with the device's secret; without it a secret lives as long as the mechanism object."""
@@ -117,7 +117,7 @@ def secret_bits(secret: bytes, count: int) -> FloatArray:
     return (stream & 1).astype(np.float32)
 
 
-def keyed_normal(nonces: Hashes, secret: bytes, count: int) -> FloatArray:
+def keyed_normal(nonces: Hashes, secret: bytes, count: int) -> DoubleArray:
     """Standard normal noise (N, ``count``), a secret function of each record's nonce (``Origin.nonces``).
 
     A record that is released again has the same noise, so that several releases together say no more than one. Copies
@@ -128,4 +128,4 @@ def keyed_normal(nonces: Hashes, secret: bytes, count: int) -> FloatArray:
         tag = hashlib.blake2b(nonce.tobytes(), key=secret, digest_size=SECRET_BYTES).digest()
         streams.append(hashlib.shake_256(tag).digest(8 * (count + count % 2)))
     bits = np.frombuffer(b"".join(streams), dtype=np.uint64).reshape(len(nonces), -1)
-    return gaussian(bits)[:, :count].astype(np.float32)
+    return gaussian(bits)[:, :count]

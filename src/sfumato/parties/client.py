@@ -178,7 +178,7 @@ def share(message: Message, party: PartyFolder) -> RecordDict:
     classes = dict(train.schema.utility)
     pooled_learning.write_piece(party.out / OWN, unpacked(sent["z"], wire, **scale), train.utility, classes)
     pooled_learning.write_piece(party.out / HELD_OUT, unpacked(sent["held-out"], wire, **scale), test.utility, classes)
-    promise = {"mechanism": shared.mechanism, "guarantee": shared.guarantee.statement, "encoder": digest}
+    promise = {"mechanism": shared.mechanism, "guarantee": shared.guarantee.statement, "encoder": digest, "mode": mode}
     write_json(party.out / _JOINED, {**promise, "repeatable": party.seed is not None})
     if mode != "vertical":
         del sent["held-out"]
@@ -189,13 +189,18 @@ def share(message: Message, party: PartyFolder) -> RecordDict:
 
 def learn(message: Message, party: PartyFolder) -> RecordDict:
     """Store all accepted representations in the party's folder, train a classifier on them and send its figures."""
+    from sfumato.parties import party_mechanisms
+
     check_keys(message.content, ("terms", "shared"))
     terms, theirs = message.content["terms"], message.content["shared"]
     mode, learner, wire = text_of(terms, "mode"), text_of(terms, "learner"), wire_of(terms)
     _only_once((party.out / CARD).exists())  # each answer reveals something about held-out records
     joined = read_json(party.out / _JOINED)
-    if text_of(terms, "encoder") != joined["encoder"]:
-        raise MessageRefused("the representations were not made with the encoder that this party accepted")
+    if (mode, text_of(terms, "encoder")) != (joined["mode"], joined["encoder"]):
+        raise MessageRefused(
+            "the representations were not made in the mode and with the encoder that this party accepted"
+        )
+    party_mechanisms.check_test(mode, joined["encoder"], party)
     vertical = mode == "vertical"
     classes = classes_of(terms, "classes") if vertical else dict(party.schema.utility)
     own, codes = pooled_learning.read_piece(party.out / OWN, classes)
@@ -216,7 +221,7 @@ def learn(message: Message, party: PartyFolder) -> RecordDict:
         )
         pieces.append(Piece(name, read.z, codes if vertical else read.labels, read.held_out))
     shared = (beside if vertical else below)(pieces)
-    pooled_learning.write_shared(party.out, shared, pieces, classes, {**joined, "mode": mode})
+    pooled_learning.write_shared(party.out, shared, pieces, classes, joined)
     tests = held_out if shared.held_out is None else shared.held_out
     return RecordDict({"metrics": metrics(pooled_learning.learn(shared.z, shared.labels, tests, truth, learner))})
 

@@ -107,6 +107,19 @@ def spend(folder: Path, release: str, amount: float, limits: PartyLimits, name: 
         )
 
 
+def tested_once(folder: Path, release: str, name: str) -> None:
+    """Note that a classifier is tested under this encoder, or raise ``UsageError`` if one was, in whatever run."""
+    note = folder / SENT / f"{release}.tested"
+    try:
+        note.parent.mkdir(exist_ok=True)
+        note.touch(0o600, exist_ok=False)
+    except FileExistsError:
+        raise UsageError(
+            f"{name} has tested a classifier under this encoder before, and every test tells exact figures about its "
+            "held-out records: start a run with a new encoder."
+        ) from None
+
+
 def check_limits(choices: Mapping[str, Any]) -> None:
     """Raise ``UsageError`` for limits in a ``party.toml`` that are none."""
     for key in ("least_epsilon", "most_signal"):

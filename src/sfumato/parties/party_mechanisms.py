@@ -24,7 +24,7 @@ from sfumato.mechanisms.filter.mechanism import Filter
 from sfumato.mechanisms.filter.vae import VAE
 from sfumato.parties.digests import schema_digest
 from sfumato.parties.party_folder import PartyFolder
-from sfumato.parties.party_limits import signal, spend
+from sfumato.parties.party_limits import signal, spend, tested_once
 
 MODES = ("horizontal", "vertical", "filter")
 OWN = ("seed", "parties", "split", "keyed", "lam")
@@ -143,11 +143,30 @@ def _ars_releaser(published: Published, data: Dataset, party: PartyFolder) -> Re
     member.save(party.out / PIPELINE)
     if party.seed is None:
         secret = party.secret()
-        release = derived(secret, "sent", published.digest).hex()
-        spend(party.folder, release, signal(member.width, member.epsilon), party.limits, party.name)
+        spend(
+            party.folder,
+            _release_name(secret, published.digest),
+            signal(member.width, member.epsilon),
+            party.limits,
+            party.name,
+        )
         return member.hold_secret(secret).release
     seed = party.seed_for("release")  # one seed for all parts, because the mask belongs to the party
     return lambda records: member.release(records, seed=seed)
+
+
+def check_test(mode: str, encoder: str, party: PartyFolder) -> None:
+    """Raise ``UsageError`` if this party was tested under this encoder before: a run under it costs no signal.
+
+    In mode ``vertical`` every run has an encoder of its own, which does.
+    """
+    if mode == "horizontal" and party.seed is None:
+        tested_once(party.folder, _release_name(party.secret(), encoder), party.name)
+
+
+def _release_name(secret: bytes, encoder: str) -> str:
+    """What names an encoder and a secret, and tells neither."""
+    return derived(secret, "sent", encoder).hex()
 
 
 def _filter_releaser(encoder: Published, data: Dataset, party: PartyFolder) -> Releaser:

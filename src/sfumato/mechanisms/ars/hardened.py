@@ -16,9 +16,10 @@ with which a record leaves is at most h / ε², and its release tells at most
     I(x; ẑ) ≤ (h / 2) · log₂(1 + 1 / ε²) ≤ h / (2 ln 2 · ε²) bits
 
 about it: ẑ has a mean square of at most h·(1 + ε²), normal numbers have the largest entropy with that, h(ẑ | x) is that
-of the noise. An honest encoder loses little (standardised latents have ‖S(x)‖² = h on average), and one that somebody
-scaled up gains nothing. Deviations of a party's own records would do the same, but they would be an exact answer to a
-question that the initiator chose.
+of the noise. The sum is rounded to about ε/1000, because the last bits of a float say what was added. An honest encoder
+loses little (standardised latents have ‖S(x)‖² = h on average), and one that somebody scaled up gains nothing.
+Deviations of a party's own records would do the same, but they would be an exact answer to a question that
+the initiator chose.
 """
 
 from __future__ import annotations

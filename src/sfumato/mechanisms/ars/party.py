@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ from torch import nn
 
 from sfumato.core.dataset import FloatArray
 from sfumato.core.origin import Hashes
+from sfumato.core.randomness import DoubleArray
 from sfumato.mechanisms.ars.fgsm import against_decoder, towards_class
 from sfumato.mechanisms.ars.published_encoder import digest_of
 from sfumato.mechanisms.device_secret import derived, keyed_normal, secret_bits
@@ -72,4 +74,10 @@ class SharingParty:
         z = self.latents(x)
         encoder = digest_of({name: tensor.numpy() for name, tensor in self.encoder.state_dict().items()})
         noise = keyed_normal(nonces, derived(secret, "noise", encoder, float(epsilon)), z.shape[1])
-        return np.asarray(z + np.float32(epsilon) * noise, dtype=np.float32)
+        return _rounded(z + epsilon * noise, epsilon) if epsilon > 0.0 else z
+
+
+def _rounded(values: DoubleArray, epsilon: float) -> FloatArray:
+    """To steps of about ε/1000: the last bits of a sum tell what was added, which no noise of this size hides."""
+    step = 2.0 ** (math.floor(math.log2(epsilon)) - 10)
+    return (np.round(values / step) * step).astype(np.float32)

@@ -103,6 +103,16 @@ def test_whole_runs_lose_what_fixed_questions_do(parity: Splits) -> None:
     assert losses.within.mean() > 0.0 > losses.without.mean()
 
 
+@pytest.mark.parametrize("per_person", [1, 40])
+def test_the_worst_case_is_a_whole_person_where_people_are_promised(per_person: int, parity: Splits) -> None:
+    """Also where nobody in the file has several records: a weight that is left out shows all the same."""
+    owner = replace(parity.owner, named=True)
+    canary = worst_case(Synth(method="tiny", per_person=per_person).fit(owner)).record
+    assert canary.weight is not None and canary.who is not None
+    assert len(canary) > 1 and len(torch.unique(canary.who)) == 1
+    assert float(canary.weight.sum()) == pytest.approx(1.0)
+
+
 def test_a_method_that_looks_past_the_counter_has_no_transcript(parity: Splits) -> None:
     assert "past the counter" in str(obstacle(Synth(method="doubtful").fit(parity.owner)))
     assert obstacle(Synth(method="tiny").fit(parity.owner)) is None

@@ -82,7 +82,7 @@ def test_people_whose_rows_all_count_are_seen(people: Path, tmp_path: Path, monk
 
     monkeypatch.setattr(Synth, "records", unweighed)
     found = bounds(people, tmp_path / "run", id="who")
-    assert found[FILE] > EPSILON > found[WORST], found
+    assert min(found[FILE], found[WORST]) > EPSILON, found
 
 
 def test_a_generator_that_adds_nothing_is_seen(people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

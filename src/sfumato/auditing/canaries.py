@@ -55,6 +55,8 @@ TITLES = {
 }
 _BLANK = 8
 """Blank records beside the worst-case canary."""
+_ROWS, _MOST_ROWS = 16, 1024
+"""Records of a worst-case person, and at most so many where a lone record weighs little."""
 _SAMPLE = 1000
 """The owner's records beside a natural canary."""
 _MOST_DRAWN = 40_000_000
@@ -143,11 +145,25 @@ def canary_scores(
 
 
 def worst_case(mechanism: LearnsByCounter) -> Neighbours:
-    """A few blank records, and one that is as heavy as the domain allows, alone in the last class."""
+    """A few blank records, and one that is as heavy as the domain allows, alone in the last class.
+
+    Where people are promised it is a person with many such records, as the mechanism weighs them: enough for all of a
+    person's weight.
+    """
+    common = _records(lightest(mechanism.schema_, _BLANK), np.zeros(_BLANK, dtype=np.int64))
+    alone = _heavy_person(mechanism, 1)
+    if alone.weight is None:
+        return Neighbours(common, alone)
+    rows = min(max(_ROWS, round(1.0 / float(alone.weight[0]))), _MOST_ROWS)
+    return Neighbours(common, _heavy_person(mechanism, rows))
+
+
+def _heavy_person(mechanism: LearnsByCounter, rows: int) -> Records:
+    """So many of the heaviest record, in the last class, all of one person."""
     schema = mechanism.schema_
-    last = int(np.prod(mechanism.sizes_, dtype=np.int64)) - 1
-    common = _records(lightest(schema, _BLANK), np.zeros(_BLANK, dtype=np.int64))
-    return Neighbours(common, _records(heaviest(schema, 1), np.array([last], dtype=np.int64)))
+    last = {name: np.full(rows, len(classes) - 1) for name, classes in schema.utility.items()}
+    ids = np.full(rows, "canary")
+    return mechanism.records(Dataset(heaviest(schema, rows), schema, last, ids=ids, named=mechanism.ledger_.people))
 
 
 def natural(records: Records, seed: int) -> Neighbours:

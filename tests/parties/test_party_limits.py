@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +250,24 @@ def test_whatever_is_asked_the_signals_of_all_releases_stay_below_the_limit(
         else:
             left.setdefault(name, amount)
         assert sum(left.values()) <= SAFE.most_signal
+
+
+def test_of_runs_that_ask_at_once_as_many_are_served_as_the_limit_allows(tmp_path: Path) -> None:
+    def served(name: str) -> bool:
+        gate.wait()
+        try:
+            spend(folder, name, 64.0, SAFE, "x")
+        except UsageError:
+            return False
+        return True
+
+    for turn in range(20):
+        folder, gate = tmp_path / str(turn), threading.Barrier(6)
+        folder.mkdir()
+        with ThreadPoolExecutor(6) as runs:
+            found = dict(zip("abcdef", runs.map(served, "abcdef"), strict=True))
+        assert sum(found.values()) == 1
+        assert [note.stem for note in (folder / "sent").glob("*.json")] == [name for name in found if found[name]]
 
 
 @given(st.integers(1, 4096), st.floats(1e-3, 1e3), st.sampled_from(["hardened", "published"]))

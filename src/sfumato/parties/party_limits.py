@@ -10,6 +10,7 @@ No answer depends on a record or a private label, so a refusal tells a server no
 
 from __future__ import annotations
 
+import fcntl
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -89,22 +90,23 @@ def signal(width: int, epsilon: float) -> float:
 def spend(folder: Path, release: str, amount: float, limits: PartyLimits, name: str) -> None:
     """Note that the records leave with this signal, or raise ``UsageError`` if all runs together pass the limit.
 
-    ``release`` names encoder and secret: under the same ones records leave as they did before, which adds nothing. The
-    note is written before the sum is taken, so that two runs at once cannot both slip through.
+    ``release`` names encoder and secret: under the same ones records leave as they did before, which adds nothing. Runs
+    that ask at once take turns.
     """
-    note = folder / SENT / f"{release}.json"
-    first = not note.is_file()
-    if first:
-        note.parent.mkdir(exist_ok=True)
-        write_json(note, {"signal": amount})
-    total = math.fsum(float(read_json(each)["signal"]) for each in note.parent.glob("*.json"))
-    if not total <= limits.most_signal:
-        if first:
-            note.unlink()
-        raise UsageError(
-            f"with this run a signal of {total:g} would have left {name}, above most_signal={limits.most_signal:g}: "
-            "its records were shared before, and noise averages out. Raise most_signal in party.toml if that may be."
-        )
+    notes = folder / SENT
+    notes.mkdir(exist_ok=True)
+    with (notes / ".lock").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        left = {note.stem: float(read_json(note)["signal"]) for note in notes.glob("*.json")}
+        total = math.fsum({release: amount, **left}.values())
+        if not total <= limits.most_signal:
+            raise UsageError(
+                f"with this run a signal of {total:g} would have left {name}, above most_signal="
+                f"{limits.most_signal:g}: its records were shared before, and noise averages out. Raise most_signal in "
+                "party.toml if that may be."
+            )
+        if release not in left:
+            write_json(notes / f"{release}.json", {"signal": amount})
 
 
 def tested_once(folder: Path, release: str, name: str) -> None:

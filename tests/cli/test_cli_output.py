@@ -21,6 +21,7 @@ def test_help_prints_and_exits_with_zero(call: Call, command: tuple[str, ...], f
     ended = call(*command, flag)
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.startswith(" ".join(("Usage: sfumato", *command)))
+    assert "\\" not in ended.out, "defaults and limits stand in plain brackets"
 
 
 def test_help_says_what_an_argument_means(call: Call) -> None:

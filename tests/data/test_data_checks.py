@@ -56,6 +56,18 @@ def test_bad_images_are_all_named_with_their_rows(tmp_path: Path) -> None:
     assert "row 11 repeats row 10" in text
 
 
+def test_repeats_count_only_between_people_where_people_are_named(tmp_path: Path) -> None:
+    columns = {"age": pa.array([*range(20), 3, 4]), "y": pa.array([*("ab" * 10), "b", "a"])}
+    for person, found in (
+        ([*range(20), 3, 4], None),
+        ([*range(20), 3, 5], "1 record repeats an earlier one of somebody"),
+    ):
+        path = write(tmp_path / "p.parquet", person=pa.array([f"p{n}" for n in person]), **columns)
+        text = told(check(path, utility="y", id="person"))
+        assert (found or "") in text and ("repeat" in text) == bool(found), text
+    assert "2 records repeat" in told(check(path, x="age", utility="y"))
+
+
 def test_ragged_and_infinite_lists_are_found(tmp_path: Path) -> None:
     cells = [[float(row), 2.0] for row in range(20)]
     cells[4] = [float("nan"), 1.0]

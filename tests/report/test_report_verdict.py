@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,24 @@ def test_an_attack_at_its_baseline_is_no_proof(tmp_path):
 def test_a_release_at_its_control_is_said_to_leak_as_without_a_defence(tmp_path):
     text = words(write_run(tmp_path / "r", attacks=reconstruction(1.01e-4)))
     assert "as much as a release with no defence" in text
+
+
+def test_page_and_card_tell_the_floor_several_releases_and_little_effort(tmp_path):
+    folder = write_run(tmp_path / "r")
+    scores = json.loads((folder / "scores.json").read_text())
+    read = score("by-digit", "attribute", "accuracy", 0.6, baseline=0.5, primary=False, target="sex")
+    scores["attacks"].append({**read, "follows": "digit"})
+    scores["repeated"] = [{**score("probe-residual", "attribute", "advantage", 0.3, target="sex"), "releases": 4}]
+    scores["effort"] = {"attack_steps": 60}
+    (folder / "scores.json").write_text(json.dumps(scores))
+    card = render_card(folder)
+    for text in (words(folder), card):
+        assert "Floor: whoever reads digit" in text
+        assert "Attribute (sex), if every record is released several times" in text and "4 releases give" in text
+        assert "took little effort" in text
+    scores["effort"] = {"attack_steps": 500}
+    (folder / "scores.json").write_text(json.dumps(scores))
+    assert "little effort" not in words(folder)
 
 
 @pytest.mark.parametrize("mse", [1e-4, 0.0068, 0.067])

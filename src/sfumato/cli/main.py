@@ -39,6 +39,7 @@ from sfumato.cli.options import (
 )
 from sfumato.core.errors import DataError, SfumatoError, UsageError
 
+typer.core.HAS_RICH = False  # help is plain text here: rich's escapes would show in it
 app = typer.Typer(
     name="sfumato",
     help="Let other people use your data without being able to see it.",
@@ -222,7 +223,7 @@ def release(
     data: Annotated[str | None, typer.Option("--data", "-d", help="The records: a named set, file or folder.")] = None,
     labels: Annotated[bool, typer.Option("--labels", help="Let the utility labels go along.")] = False,
     unprotected: Annotated[
-        bool, typer.Option("--labels-unprotected", help="… although the guarantee does not cover them.")
+        bool, typer.Option("--labels-unprotected", help="Let them go along outside of the promise.")
     ] = False,
     rows: Annotated[int | None, typer.Option("--rows", help="synth: how many synthetic records.")] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="synth: one class, label=value. Repeatable.")] = None,

@@ -263,7 +263,7 @@ class _Records:
         self._source = source
         self._side = side
         self._bad: list[tuple[int, str]] = []
-        self._seen: dict[bytes, int] = {}
+        self._seen: dict[bytes, tuple[int, str | None]] = {}  # digest of a record: where it was first, and whose
         self._twice: list[tuple[int, int]] = []
         self._columns = {name: TableColumn(Place(source.label, name)) for name in roles.x}
         self._not_finite: list[int] = []
@@ -273,7 +273,7 @@ class _Records:
         column = self._roles.x[0]
         arrow_type = batch.column(column).type
         if is_encoded(arrow_type):
-            self._remember(first_row, self._encoded(first_row, batch, column))
+            self._remember(first_row, batch, self._encoded(first_row, batch, column))
         elif is_list(arrow_type):
             self._lists(first_row, batch)
         else:
@@ -283,11 +283,12 @@ class _Records:
             rows = zip(
                 *(
                     as_text(array).to_pylist() if not is_list(array.type) else array.to_pylist()
-                    for array in batch.columns
+                    for name, array in zip(batch.schema.names, batch.columns, strict=True)
+                    if name != self._roles.id
                 ),
                 strict=True,
             )
-            self._remember(first_row, (_digest(repr(row).encode()) for row in rows))
+            self._remember(first_row, batch, (_digest(repr(row).encode()) for row in rows))
 
     def _encoded(self, first_row: int, batch: Any, column: str) -> Iterator[bytes]:
         for place, cell in enumerate(batch.column(column)):
@@ -307,7 +308,7 @@ class _Records:
             self._not_finite += (first_row + np.flatnonzero(~np.isfinite(flat).all(axis=1))).tolist()
         elif self._schema is not None and self._schema.kind == "image":
             self._try_all(first_row, batch)
-        self._remember(first_row, (_digest(row.tobytes()) for row in flat))
+        self._remember(first_row, batch, (_digest(row.tobytes()) for row in flat))
 
     def _try_all(self, first_row: int, batch: Any) -> None:
         """Encode the whole batch, and go through its records one by one only if that fails."""
@@ -344,12 +345,13 @@ class _Records:
         where = Place(self._source.label, column, first_row)
         return dense(batch.column(column), where, self._source.cell_shapes.get(column))
 
-    def _remember(self, first_row: int, digests: Any) -> None:
-        for place, digest in enumerate(digests):
-            if digest in self._seen:
-                self._twice.append((first_row + place, self._seen[digest]))
-            elif digest:
-                self._seen[digest] = first_row + place
+    def _remember(self, first_row: int, batch: Any, digests: Iterator[bytes]) -> None:
+        subject = self._roles.id
+        whose = as_text(batch.column(subject)).to_pylist() if subject else [None] * batch.num_rows
+        for place, (digest, who) in enumerate(zip(digests, whose, strict=True)):
+            before, other = self._seen.setdefault(digest, (first_row + place, who))
+            if digest and before != first_row + place and (subject is None or who != other):
+                self._twice.append((first_row + place, before))
 
     def problems(self) -> Iterator[Problem]:
         """Return what is wrong with the records, then with single columns, then the repeats."""
@@ -368,7 +370,9 @@ class _Records:
             yield from seen.problems()
         if self._twice:
             row, before = self._twice[0]
-            what = f"{len(self._twice)} records repeat an earlier one (row {row} repeats row {before})"
+            many = "1 record repeats" if len(self._twice) == 1 else f"{len(self._twice)} records repeat"
+            whose = " of somebody else" if self._roles.id else ""
+            what = f"{many} an earlier one{whose} (row {row} repeats row {before})"
             remedy = "remove repeats or give them the same id, so that they stay in one split"
             yield where.below(row).warning(what, remedy)
 

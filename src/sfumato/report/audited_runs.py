@@ -114,7 +114,8 @@ class Run:
     """One audited run folder.
 
     ``name`` is the folder's name without its parents. ``setting`` tells the run from others of its mechanism; it is
-    "" for the only one.
+    "" for the only one. ``repeated`` are attacks on means of several releases; ``attack_steps`` is how many steps an
+    attacker's network trained at least.
     """
 
     name: str
@@ -137,6 +138,8 @@ class Run:
     features: Features | None
     env: Mapping[str, Any]
     epochs: int
+    repeated: tuple[Score, ...] = ()
+    attack_steps: int | None = None
     setting: str = ""
 
     @property

@@ -9,7 +9,7 @@ from sfumato.core.score import Score
 from sfumato.core.threats import FIDELITY, INFORMATION, UTILITY, title
 from sfumato.report.audited_runs import Run, in_order
 from sfumato.report.guarantees import covers_line, epsilon_line, kind_line, outside_line
-from sfumato.report.verdict import threat_paragraphs, trust_warnings
+from sfumato.report.verdict import floor_sentences, repeated_sentences, threat_paragraphs, trust_warnings
 from sfumato.report.wording import count, direction, interval, leak, measured, metric_name, named, number, reference
 
 
@@ -46,9 +46,10 @@ def card(run: Run) -> str:
     attacked = [(title(key), run.worst[key]) for key in in_order(run.worst)]
     lines += [_score_row(name, score) for name, score in (*served, *attacked) if score is not None]
     lines.append("")
-    for paragraph in threat_paragraphs(run, in_order(run.worst)):
+    told = [*threat_paragraphs(run, in_order(run.worst)), *floor_sentences(run), *repeated_sentences(run)]
+    for paragraph in told:
         lines += [_md(paragraph), ""]
-    lines += [*_floors(run), *_keys(run), *_information(run), *_fidelity(run), *_ledger(run)]
+    lines += [*_keys(run), *_information(run), *_fidelity(run), *_ledger(run)]
     lines += [f"**Warning.** {_md(text)}\n" for text in trust_warnings([run])]
     lines += [
         "These are measurements by the attacks listed. Another attack may do better.",
@@ -57,7 +58,8 @@ def card(run: Run) -> str:
         "",
         *(f"    {line}" for line in run.commands.splitlines()),
         "",
-        f"Seed {_md(run.seed)}; the configuration is in `config.toml`, the versions in `env.json`.",
+        f"Seed {_md(run.seed)}; the configuration is in `config.toml`, the versions in `env.json`."
+        f"{' A second fit on the same records spends the budget a second time.' if run.budget is not None else ''}",
         "",
     ]
     return "\n".join(lines)
@@ -80,18 +82,6 @@ def _score_row(name: str, score: Score) -> str:
 
 def _row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(_md(cell) for cell in cells)} |"
-
-
-def _floors(run: Run) -> list[str]:
-    """What follows from each utility label alone, whatever the mechanism."""
-    found = [score for score in run.attacks if score.follows is not None and score.metric == "accuracy"]
-    lines = [
-        f"Floor: whoever reads {score.follows} from the release and follows its correlation guesses {score.target} "
-        f"with {named(score)} (a guesser {reference(score.baseline, score.metric)}). No mechanism that serves "
-        f"{score.follows} as well can be below."
-        for score in found
-    ]
-    return [text for line in lines for text in (_md(line), "")]
 
 
 def _keys(run: Run) -> list[str]:

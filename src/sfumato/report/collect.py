@@ -95,6 +95,8 @@ def read_run(path: Path, name: str | None = None) -> Run:
             features=_features(_read_if_there(path / "features.json")),
             env=_read_if_there(path / "env.json") or {},
             epochs=_epochs(path / "metrics.jsonl"),
+            repeated=tuple(_score(s) for s in scores.get("repeated", [])),
+            attack_steps=scores.get("effort", {}).get("attack_steps"),
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuleBroken) as error:
         detail = f"{type(error).__name__}: {error}"

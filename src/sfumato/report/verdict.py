@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sfumato.core.score import Score
-from sfumato.core.threats import CLAIM, LIST, MEMBERSHIP, RECONSTRUCTION, threat
+from sfumato.core.threats import CLAIM, LIST, MEMBERSHIP, RECONSTRUCTION, threat, title
 from sfumato.report.audited_runs import Group, Run, by_method, in_order, most_private, owner_gain
 from sfumato.report.guarantees import guarantee_sentence
-from sfumato.report.wording import count, listed, measured, metric_name, named, number, reference
+from sfumato.report.wording import count, leak, listed, measured, metric_name, named, number, reference
 
 _PICKED = "Each method's setting was picked on the same records that it is reported on."
+_FEW_STEPS = 200  # of an attacker's network; the default effort takes 500
 COMPARABLE = 0.01  # methods are compared where their accuracy is within one point of the best
 
 
@@ -48,6 +49,12 @@ def trust_warnings(runs: Sequence[Run]) -> tuple[str, ...]:
         for run in runs
         if _refuted(run)
     ]
+    hurried = [run.title for run in runs if run.attack_steps is not None and run.attack_steps < _FEW_STEPS]
+    if hurried:
+        warnings.append(
+            f"The audit of {listed(hurried)} took little effort (as with --effort smoke): low figures of attackers who "
+            "hardly tried are no evidence."
+        )
     primary: dict[str, list[Score]] = {}
     for score in (score for run in runs for score in run.attacks if score.primary):
         key = _kind(score) if score.target is None else f"{_kind(score)} of {score.target}"
@@ -65,10 +72,10 @@ def _doubts(kind: str, scores: Sequence[Score]) -> list[str]:
             f"beats a guesser who sees nothing ({listed(lost)})."
         ]
     if lost:
-        verb = "does" if len(lost) == 1 else "do"
+        verb, them = ("does", "it") if len(lost) == 1 else ("do", "them")
         return [
             f"{kind.capitalize()}: {listed(lost)} {verb} not beat the guesser where nothing is defended; "
-            "a good figure against it says nothing."
+            f"a good figure against {them} says nothing."
         ]
     if not won:
         return [
@@ -138,6 +145,30 @@ def threat_paragraphs(run: Run, keys: Iterable[str]) -> list[str]:
     return [" ".join(sentences) for sentences in paragraphs.values()]
 
 
+def floor_sentences(run: Run) -> list[str]:
+    """What follows from each utility label alone, whatever the mechanism."""
+    return [
+        f"Floor: whoever reads {score.follows} from the release and follows its correlation guesses {score.target} "
+        f"with {named(score)} (a guesser {reference(score.baseline, score.metric)}). No mechanism that serves "
+        f"{score.follows} as well can be below."
+        for score in run.attacks
+        if score.follows is not None and score.metric == "accuracy"
+    ]
+
+
+def repeated_sentences(run: Run) -> list[str]:
+    """What attacks on means of several releases of the same records get, a sentence for each threat and label."""
+    found: dict[str, list[str]] = {}
+    for score in (score for score in run.repeated if score.primary):
+        what = title(score.threat if score.target is None else f"{score.threat}:{score.target}")
+        leaked = f", leakage {leak(score)}" if leak(score) else ""
+        found.setdefault(what, []).append(f"{score.releases} releases give {named(score)}{leaked}")
+    return [
+        f"{what}, if every record is released several times and the releases are averaged: {'; '.join(each)}."
+        for what, each in found.items()
+    ]
+
+
 def _both(run: Run) -> list[str]:
     """That a single guess is half of the story where several records share a message."""
     if LIST in run.worst:
@@ -159,7 +190,8 @@ def _one(run: Run) -> Verdict:
     audited = f", audited on {count(run.use.n, 'record')}" if run.use is not None else ""
     first = [f"Released: {run.mechanism} output for {run.data} records{audited}.", *_uses(run)]
     keys = sorted(in_order(run.worst), key=lambda key: key.partition(":")[0] not in (RECONSTRUCTION, LIST))
-    lead = [" ".join(first), *threat_paragraphs(run, keys), *_unknown(run.worst), guarantee_sentence([run])]
+    told = [*threat_paragraphs(run, keys), *floor_sentences(run), *repeated_sentences(run), *_unknown(run.worst)]
+    lead = [" ".join(first), *told, guarantee_sentence([run])]
     return Verdict(tuple(lead), warnings=trust_warnings([run]))
 
 
@@ -327,7 +359,7 @@ def _reading(score: Score, who: str | None = None) -> str:
         )
     weak = score.threat == MEMBERSHIP  # a weak attack gets little without a defence, too, and another one everything
     if score.control is not None and not weak and not _worse(score.control, worst, score):
-        return f"{it} leaks to {_kind(score)} as much as a release with no defence, within the interval."
+        return f"{it} leaks to {_kind(score)} attacks as much as a release with no defence, within the interval."
     return f"{'Even ' if who else ''}{it} leaks: the attack does better than a guesser who sees nothing."
 
 

@@ -425,6 +425,16 @@ def test_party_that_joins_the_hardened_encoder_trains_nothing(hardened: ARS, par
     assert (same[0] == same[1]).all()
 
 
+def test_an_initiator_without_a_secret_does_not_make_others_draw_their_noise_anew(
+    hardened: ARS, parity: Splits
+) -> None:
+    """Whoever joins holds a secret, and its noise follows from it."""
+    careless = copy.copy(hardened).set_params(keyed=False)
+    party = ARS.join(careless.publish(), parity.attacker).hold_secret(SECRET)
+    first, again = (party.release(parity.attacker).payload for _ in range(2))
+    assert party.keyed and (first == again).all()
+
+
 def test_party_may_have_other_private_labels(published: ARS, parity: Splits) -> None:
     theirs = bare(parity.attacker)
     assert ARS.join(published.publish(), theirs).defence_.weights == (1.0,)

@@ -93,8 +93,6 @@ def check_choices(mode: str, params: Mapping[str, Any], party: PartyFolder) -> N
         return
     asked = ARS(**params)
     asked._check_params()
-    if not asked.keyed:
-        raise UsageError(f"keyed=false: {party.name} does not share with noise that is drawn afresh in every run.")
     party.limits.check_noise(asked.epsilon, asked.width, asked.variant, party.name)
     party.limits.check(asked.get_params(), party.name)
     check_weights(party.lam, party.schema)

@@ -44,7 +44,7 @@ Variant = Literal["hardened", "published"]
 Split = Literal["rows", "columns"]
 _SAME_NETWORKS = ("variant", "latent", "keep", "parties", "split", "lam")
 """A training can start from another one only if these agree."""
-_EACH_FOR_ITSELF = ("parties", "seed", "lam")
+_EACH_FOR_ITSELF = ("parties", "seed", "lam", "keyed")
 """What an initiator does not publish: the other parties choose for themselves."""
 
 

@@ -22,10 +22,9 @@ import typer
 
 from plugged import plug
 from sfumato import auditing, mechanisms
-from sfumato.auditing import Effort
 from sfumato.cli.main import app
 from sfumato.core.dataset import Splits
-from sfumato.testing import AttackConformance, MechanismConformance
+from sfumato.testing import TINY, AttackConformance, MechanismConformance
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
@@ -33,17 +32,6 @@ PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"
 )
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
-TINY = Effort(
-    attack_epochs=1,
-    attack_width=8,
-    attack_steps=4,
-    task_epochs=1,
-    candidates=40,
-    inverted=8,
-    inversion_steps=4,
-    inversion_starts=1,
-    shadow_passes=0,
-)
 HELP = {"-h", "--help"}
 
 

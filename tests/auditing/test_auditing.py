@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from sfumato.attacks.attribute.probes import KINDS
-from sfumato.auditing import CPU, FULL, SMOKE, Audit, Controls, Effort, audit
+from sfumato.auditing import CPU, FULL, SMOKE, Audit, Controls, audit
 from sfumato.auditing.effort import effort_named
 from sfumato.auditing.information_scores import information_scores
 from sfumato.auditing.payload_picture import picture
@@ -22,18 +22,7 @@ from sfumato.core.errors import UsageError
 from sfumato.data import split
 from sfumato.mechanisms import mechanism_class
 from sfumato.mechanisms.base import Mechanism
-
-TINY = Effort(
-    attack_epochs=1,
-    attack_width=16,
-    attack_steps=20,
-    task_epochs=1,
-    candidates=30,
-    inverted=8,
-    inversion_steps=4,
-    inversion_starts=1,
-    shadow_passes=0,
-)
+from sfumato.testing import TINY
 
 
 @pytest.fixture(scope="module")

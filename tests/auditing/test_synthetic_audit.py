@@ -23,13 +23,9 @@ from sfumato.data import split
 from sfumato.mechanisms import mechanism_class
 from sfumato.mechanisms.synth.mechanism import Synth
 from sfumato.report import build_report
+from sfumato.testing import TINY
 from sfumato.workflow.compare import Point, compare, front, sweep
 from sfumato.workflow.demo import summary
-
-TINY = Effort(
-    attack_epochs=1, attack_width=16, attack_steps=20, task_epochs=1, candidates=30, suspects=200, draws=4000,
-    canaries=12, student_width=4,
-)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

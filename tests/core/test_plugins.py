@@ -51,14 +51,13 @@ def test_core_works_without_the_extras() -> None:
         "sys.meta_path = [Rest() if finder is PathFinder else finder for finder in sys.meta_path]\n"
         "import numpy as np\n"
         "import sfumato\n"
-        "from sfumato.auditing import Effort\n"
+        "from sfumato.auditing import SMOKE\n"
         "rng = np.random.default_rng(0)\n"
         "y, s = rng.integers(0, 2, 400), rng.integers(0, 2, 400)\n"
         "x = np.clip(0.3 * rng.random((400, 8)) + 0.4 * y[:, None] + 0.2 * s[:, None], 0, 1)\n"
         "data = sfumato.Dataset.from_arrays(x, utility={'y': y}, private={'s': s})\n"
         "splits = sfumato.split(data, seed=0)\n"
-        "tiny = Effort(attack_epochs=1, attack_width=8, attack_steps=5, task_epochs=1, candidates=20)\n"
-        "result = sfumato.audit(sfumato.RAN(epochs=1).fit(splits.owner), splits, effort=tiny)\n"
+        "result = sfumato.audit(sfumato.RAN(epochs=1).fit(splits.owner), splits, effort=SMOKE)\n"
         "print(sorted(result.worst))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

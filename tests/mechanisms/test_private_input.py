@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from plugged import plug
-from sfumato.auditing import Effort
 from sfumato.core.dataset import FloatArray, IntArray, Splits
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.randomness import Randomness
@@ -20,20 +19,8 @@ from sfumato.core.traits import Traits
 from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.baselines.raw_records import Noisy
-from sfumato.testing import MechanismConformance
+from sfumato.testing import TINY, MechanismConformance
 from sfumato.workflow import audit_run, fit_run, release_run, resolve
-
-TINY = Effort(
-    attack_epochs=1,
-    attack_width=16,
-    attack_steps=20,
-    task_epochs=1,
-    candidates=30,
-    inverted=8,
-    inversion_steps=4,
-    inversion_starts=1,
-    shadow_passes=0,
-)
 
 
 class Shifted(Noisy):

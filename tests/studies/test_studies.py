@@ -10,24 +10,13 @@ from typing import Any
 
 import pytest
 
-from sfumato.auditing import Effort
 from sfumato.core.errors import UsageError
 from sfumato.mechanisms import mechanism_class
 from sfumato.studies import SCALES, filter, ran, run_study, studies, synth
 from sfumato.studies.base import Measurement, Scale, Study
+from sfumato.testing import TINY
 from sfumato.workflow import Point
 
-TINY = Effort(
-    attack_epochs=1,
-    attack_width=16,
-    attack_steps=2,
-    task_epochs=1,
-    candidates=20,
-    inverted=8,
-    inversion_steps=4,
-    inversion_starts=1,
-    shadow_passes=0,
-)
 ROW = {"name", "metric", "better", "paper", "ours", "ci", "holds"}
 
 

@@ -9,23 +9,12 @@ import numpy as np
 import pytest
 
 import sfumato
-from sfumato.auditing import Effort
 from sfumato.core.errors import DataError
 from sfumato.core.run_folder import FORMAT
 from sfumato.report import build_report
+from sfumato.testing import TINY
 from sfumato.workflow import audit_run, fit_run, resolve
 
-TINY = Effort(
-    attack_epochs=1,
-    attack_width=8,
-    attack_steps=2,
-    task_epochs=1,
-    candidates=20,
-    inverted=8,
-    inversion_steps=4,
-    inversion_starts=1,
-    shadow_passes=0,
-)
 DATA = {"source": "digits", "utility": ["odd"], "private": ["ge5"], "limit": 300}
 
 

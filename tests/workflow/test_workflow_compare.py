@@ -10,26 +10,16 @@ from typing import Any
 
 import pytest
 
-from sfumato.auditing import SMOKE, Effort
+from sfumato.auditing import SMOKE
 from sfumato.core.dataset import Splits
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.run_folder import read_tensors
 from sfumato.data import load_splits
+from sfumato.testing import TINY
 from sfumato.workflow import Point, compare, demo, fit_run, resolve, sweep
 from sfumato.workflow.compare import front
 
 DATA = {"source": "digits", "limit": 150}
-TINY = Effort(
-    attack_epochs=1,
-    attack_width=16,
-    attack_steps=2,
-    task_epochs=1,
-    candidates=20,
-    inverted=8,
-    inversion_steps=4,
-    inversion_starts=1,
-    shadow_passes=0,
-)
 
 
 @pytest.fixture(scope="module")

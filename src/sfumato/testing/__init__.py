@@ -8,7 +8,7 @@
 Each suite names the fixtures that a subclass gives it.
 """
 
-from sfumato.testing.attacks import AttackConformance, AuditStage, primary, wins
+from sfumato.testing.attacks import TINY, AttackConformance, AuditStage, primary, wins
 from sfumato.testing.mechanisms import MechanismConformance, parity_digits
 
-__all__ = ["AttackConformance", "AuditStage", "MechanismConformance", "parity_digits", "primary", "wins"]
+__all__ = ["TINY", "AttackConformance", "AuditStage", "MechanismConformance", "parity_digits", "primary", "wins"]

@@ -10,7 +10,7 @@ import pytest
 
 from sfumato.attacks.base import Attack
 from sfumato.auditing.controls import Controls, Values
-from sfumato.auditing.effort import Effort
+from sfumato.auditing.effort import SMOKE, Effort
 from sfumato.auditing.staging import plans_for, scene_of
 from sfumato.auditing.trials import trials
 from sfumato.core.dataset import Splits
@@ -21,6 +21,22 @@ from sfumato.core.score import Score
 from sfumato.core.threats import threat
 from sfumato.mechanisms.base import Mechanism
 from sfumato.testing.mechanisms import parity_digits
+
+TINY = replace(
+    SMOKE,
+    attack_epochs=1,
+    attack_steps=20,
+    inverted=8,
+    inversion_steps=4,
+    task_epochs=1,
+    candidates=30,
+    averages=(2,),
+    suspects=200,
+    draws=4000,
+    canaries=12,
+    student_width=4,
+)
+"""The least effort that still runs every attack: for tests of what surrounds them, not of how strong they are."""
 
 
 class AuditStage:

@@ -24,7 +24,7 @@ from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.base import no_progress
 from sfumato.mechanisms.synth.smooth_warps import BEND, warped
 from sfumato.privacy.discrete_gaussian import ExactNoise, RepeatableNoise
-from sfumato.privacy.ledger import Ask, Ledger, calibrated
+from sfumato.privacy.ledger import Ask, Ledger, calibrated, pld_epsilon
 from sfumato.privacy.query_counter import Counter, QueryCounter, Records
 from sfumato.workflow import fit_run, resolve, sample_run
 
@@ -174,6 +174,7 @@ def test_interrupted_run_with_another_plan_is_refused(digits: Splits, tmp_path: 
         ({"delta": 0.0}, "delta must lie in"),
         ({"delta": 1.0}, "delta must lie between 0 and 1"),
         ({"delta": 1e-2}, "not below 1/"),
+        ({"delta": 1e-20}, "no ε can be computed at delta 1e-20"),
         ({"method": "gan"}, "method of synth"),
         ({"labels": "secret"}, "unknown labels of synth 'secret'"),
         ({"labels": "noisy"}, "mixture handles labels=data or none"),
@@ -188,6 +189,11 @@ def test_bad_targets_are_refused_before_anything_is_spent(
     with pytest.raises(UsageError, match=complaint):
         Synth(**params).fit(digits.owner, run=run)
     assert not (run.path / "budget.json").exists()
+
+
+def test_largest_epsilon_is_counted_in_little_memory() -> None:
+    plan = calibrated((Ask("a", "one", 0.4, 3), Ask("b", "other", 0.6, 10)), 1e6, 1e-5)
+    assert pld_epsilon(plan, 1e-5) == pytest.approx(1e6, rel=1e-3)
 
 
 def test_class_that_the_noise_would_hide_is_named(digits: Splits) -> None:

@@ -26,6 +26,8 @@ BLANKED = "one record is there or blank; how many there are is public"
 """The neighbouring relation of a plan with randomised response."""
 _STEP = 1e-4
 """Discretisation of the privacy loss. Its error overestimates ε, by far less than 1e-3."""
+_RELATIVE_STEP = 1e-5
+"""The same for large ε, in units of ε by Rényi divergences: the distribution has as many entries as ε has steps."""
 _LARGEST = 1e7
 _ORDERS = (*range(2, 64), 80, 96, 128, 256, 512, 1024)
 """Integer Rényi orders; for fractional orders the series does not always converge."""
@@ -123,8 +125,13 @@ def check_target(epsilon: float, delta: float) -> None:
         raise UsageError(f"synth: delta must lie between 0 and 1, got {delta:g}.")
 
 
-def pld_epsilon(plan: Sequence[Ask], delta: float, *, step: float = _STEP) -> float:
-    """Return ε of the plan at δ by privacy loss distributions. A coarser step is faster and never gives a lower ε."""
+def pld_epsilon(plan: Sequence[Ask], delta: float, *, step: float | None = None) -> float:
+    """Return ε of the plan at δ by privacy loss distributions. A coarser step is faster and never gives a lower ε.
+
+    Infinite where δ is below what the distributions' ends hold, about 1e-15.
+    """
+    if step is None:
+        step = max(_STEP, _RELATIVE_STEP * rdp_epsilon(plan, delta))
     return _pld_epsilon(tuple(plan), delta, step)
 
 

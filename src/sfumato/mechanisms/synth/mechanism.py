@@ -173,6 +173,8 @@ class Synth(Mechanism):
             raise UsageError("synth: labels=noisy answers for every record by itself, not for people: use labels=data.")
         check_domain(data)
         plan = calibrated(self.method_.plan(public_number(people)), self.epsilon, self.delta)
+        if not math.isfinite(pld_epsilon(plan, self.delta)):
+            raise UsageError(f"synth: no ε can be computed at delta {self.delta:g}: give 1e-14 or more.")
         least = self.method_.least(plan)
         counts = np.bincount(records.y.numpy(), records.weight, minlength=math.prod(self.sizes_))
         if counts.min() < least:

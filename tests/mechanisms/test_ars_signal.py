@@ -16,6 +16,7 @@ from torch import nn
 from sfumato.core.dataset import Dataset, FloatArray, Splits
 from sfumato.mechanisms.ars.mechanism import ARS, Published
 from sfumato.mechanisms.ars.party import SharingParty
+from sfumato.mechanisms.ars.published_encoder import public_schema
 
 WIDTH = 64
 
@@ -95,6 +96,23 @@ def test_the_signal_of_every_record_in_a_release_is_at_most_width_over_epsilon_s
     assert noise.std() == pytest.approx(0.5, rel=0.02)
     signal = (member.parties_[0].latents(x) ** 2).sum(axis=1) / 0.5**2
     assert signal.max() <= WIDTH / 0.5**2 * (1 + 1e-5)
+
+
+def test_the_same_weights_for_records_that_are_scaled_otherwise_have_other_noise() -> None:
+    """Two equations for latent and noise: their difference held no noise at all."""
+    rng = np.random.default_rng(0)
+    x, labels = rng.random((200, 3)).astype(np.float32), {"y": rng.integers(0, 2, 200)}
+    one = Dataset.from_arrays(x, utility=labels)
+    one = replace(one, contents=one.origin.contents)
+    columns = tuple(replace(column, high=1.01) for column in one.schema.columns)
+    two = replace(one, x=x / np.float32(1.01), schema=replace(one.schema, columns=columns))
+    published = untrained(one)
+    other = replace(published, schema=public_schema(two.schema))
+    first, second = (
+        ARS.join(encoder, data).hold_secret(bytes(32)).release(data).payload
+        for encoder, data in ((published, one), (other, two))
+    )
+    assert (first - second).std() > 1.2
 
 
 def test_the_last_bits_of_a_number_tell_no_more_than_the_noise_lets_through() -> None:

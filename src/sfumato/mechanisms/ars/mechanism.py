@@ -335,7 +335,9 @@ class ARS(Mechanism):
         records = self.blocks_[place % len(self.blocks_)].take(x)
         party = self.parties_[place]
         if self.variant == "hardened":
-            return party.hardened(records, nonces, own, self.epsilon)
+            schema = self.schema_  # the encoder of records that were scaled otherwise is another one
+            scaled = derived(own, "scaled", schema.kind, schema.shape, schema.ranges, schema.columns, schema.audio)
+            return party.hardened(records, nonces, scaled, self.epsilon)
         return party.published(records, own, self.defence_)
 
     def _release_secret(self, randomness: Randomness) -> bytes:

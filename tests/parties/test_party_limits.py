@@ -113,6 +113,11 @@ def test_no_setting_of_a_filter_may_be_weaker_than_its_default(setting: str, by:
         SAFE.check({setting: default + by}, "x")
 
 
+def test_a_question_for_labels_holds_nothing_else(door: Hall) -> None:
+    assert "labels" in ask(door, "query.labels", {})
+    assert ask(door, "query.labels", {"terms": ConfigRecord({})})["refused"]["why"] == "terms"
+
+
 def test_a_hello_tells_nothing_of_private_labels(trio: list[Path], tmp_path: Path) -> None:
     answers = []
     for place, sources in enumerate(({}, {"ge5": "label >= 5"}, {"ge5": "label >= 5", "ge3": "label >= 3"})):

@@ -143,8 +143,9 @@ def publish(message: Message, party: PartyFolder) -> RecordDict:
     return encoder_records(made, half=half)
 
 
-def labels(_message: Message, party: PartyFolder) -> RecordDict:
+def labels(message: Message, party: PartyFolder) -> RecordDict:
     """Vertical: send the utility labels of the records that all parties have in common."""
+    check_keys(message.content, ())
     party.check_mode("vertical")
     return RecordDict({"labels": arrays(_label_arrays(party.records("train")))})
 

@@ -234,6 +234,39 @@ def test_a_class_without_records_has_no_shares(page, tmp_path):
     assert sheet["panels"][0]["data"][0]["z"] == [[0.75, 0.25], [None, None]]
 
 
+# Several releases of one record
+
+
+def several(run: Path) -> None:
+    """As an audit of means leaves it: leakage 20 % of one release, 40 % of four, 60 % of sixteen."""
+    value = stored(run)
+    single = value["worst"]["attribute:ge5"]
+    graded = [
+        {**single, "attack": f"probe-residual-of-{n}", "releases": n, "leakage": share, "leakage_ci": [share, share]}
+        for n, share in ((16, 0.6), (4, 0.4))
+    ]
+    worst = {**value["worst"], "attribute:ge5": {**single, "leakage": 0.2, "leakage_ci": [0.1, 0.3]}}
+    rewrite(run / "scores.json", repeated=graded, worst=worst)
+
+
+def test_leakage_is_drawn_over_the_number_of_releases(page, tmp_path):
+    run = latent_run(tmp_path / "r", "filter", leak=0.6, use=0.9)
+    several(run)
+    built = page(run)
+    (sheet,) = boards(built)["Several releases of one record"]
+    (panel,) = sheet["panels"]
+    (trace,) = panel["data"]
+    assert panel["title"] == "Attribute (ge5)"
+    assert (trace["x"], trace["y"]) == ([1, 4, 16], [0.2, 0.4, 0.6])
+    assert trace["error_y"]["array"] == pytest.approx([0.1, 0.0, 0.0])
+    lines = csv.DictReader(io.StringIO(built.data["csv"]))
+    assert [row["releases"] for row in lines if row["attack"].startswith("probe-residual-of")] == ["16", "4"]
+
+
+def test_nothing_is_drawn_where_several_releases_were_not_attacked(page, tmp_path):
+    assert "Several releases" not in page(latent_run(tmp_path / "r", "filter", leak=0.6, use=0.9)).visible
+
+
 # Mutual information
 
 

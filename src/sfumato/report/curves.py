@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,8 +13,6 @@ from sfumato.report.audited_runs import Group, Run
 from sfumato.report.plots import Board, Figure, Mark, Reference, Style, safe
 from sfumato.report.wording import metric_name, named, parameter_name
 
-_MOST_TICKS = 8
-_LOGARITHMIC_FROM = 4.0  # the largest value over the smallest
 _HIGHER, _LOWER = "higher is better for the owner", "lower is better for the owner"
 
 _Span = tuple[float, float]
@@ -181,7 +178,7 @@ class _Chart:
         return plots.panel(self.subject.title, f"{self.subject.wanted} ({told})", traces, self._layout(knob, span))
 
     def _layout(self, knob: str, span: _Span) -> Figure:
-        x = self._across(knob)
+        x = plots.tried_axis(self.values, parameter_name(knob))
         ends = [10**end if x["type"] == "log" else end for end in x["range"]]
         y = {
             "title": {"text": safe(metric_name(self.metric)), "standoff": 6},
@@ -189,21 +186,6 @@ class _Chart:
             "tickformat": ".0%" if self.metric in ("accuracy", "balanced-accuracy") else None,
         }
         return plots.panel_layout(x, y, [line.shape(ends) for line in self.references])
-
-    def _across(self, knob: str) -> Figure:
-        """The x axis: the values that were tried, far apart ones on a logarithmic scale."""
-        low, high = self.values[0], self.values[-1]
-        logarithmic = low > 0 and high / low >= _LOGARITHMIC_FROM
-        ends = (math.log10(low), math.log10(high)) if logarithmic else (low, high)
-        air = 0.08 * (ends[1] - ends[0])
-        ticks = self.values if len(self.values) <= _MOST_TICKS else None
-        return {
-            "title": {"text": safe(parameter_name(knob)), "standoff": 6},
-            "type": "log" if logarithmic else "linear",
-            "range": [ends[0] - air, ends[1] + air],
-            "tickvals": ticks,
-            "ticktext": None if ticks is None else [f"{value:g}" for value in ticks],
-        }
 
 
 def _hull(charts: Sequence[_Chart], metric: str) -> _Span:

@@ -22,6 +22,7 @@ from sfumato.report.guarantees import guarantee_boxes
 from sfumato.report.html_pieces import emphasised, note, part, prose, section, select
 from sfumato.report.picture_rows import Album, before_and_after, wall_of_reconstructions
 from sfumato.report.plots import Board, Style, styles
+from sfumato.report.release_counts import averages
 from sfumato.report.rotated_messages import key_errors, key_table, key_worth, messages, rebuilt
 from sfumato.report.score_tables import glance, score_table, scores_csv
 from sfumato.report.synthetic_section import synthetic_section
@@ -99,6 +100,7 @@ class _Builder:
             self._glance(group),
             self._front(group, looks),
             self._board(tradeoff(group, looks)),
+            self._board(averages(group, looks)),
             before_and_after(group, self.album),
             self._board(confusions(group)),
             self._board(information(group, looks)),

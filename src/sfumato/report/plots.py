@@ -19,6 +19,8 @@ Figure = dict[str, Any]
 INK = "#1c2430"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 DASHED, DOTTED = "6px,4px", "2px,3px"
+_MOST_TICKS = 8
+_LOGARITHMIC_FROM = 4.0  # the largest value over the smallest
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "triangle-down", "pentagon", "hexagon", "x")
 _GLYPHS = dict(zip((*SYMBOLS, "x-thin", "cross-thin"), "●■◆▲✚★▼⬟⬢✖×+", strict=True))
 _GLYPHS |= {DOTTED: "····", DASHED: "– –"}
@@ -182,6 +184,22 @@ def panel_layout(x: Figure, y: Figure, shapes: list[Figure]) -> Figure:
         "hovermode": "closest",
         "showlegend": False,
         "margin": {"l": 56, "r": 10, "t": 6, "b": 46},
+    }
+
+
+def tried_axis(values: Sequence[float], name: str) -> Figure:
+    """An x axis for the values that were tried, in rising order; far apart ones are on a logarithmic scale."""
+    low, high = values[0], values[-1]
+    logarithmic = low > 0 and high / low >= _LOGARITHMIC_FROM
+    ends = (math.log10(low), math.log10(high)) if logarithmic else (low, high)
+    air = 0.08 * (ends[1] - ends[0])
+    ticks = values if len(values) <= _MOST_TICKS else None
+    return {
+        "title": {"text": safe(name), "standoff": 6},
+        "type": "log" if logarithmic else "linear",
+        "range": [ends[0] - air, ends[1] + air],
+        "tickvals": ticks,
+        "ticktext": None if ticks is None else [f"{value:g}" for value in ticks],
     }
 
 

@@ -18,6 +18,7 @@ from sfumato.report.wording import ERRORS, direction, interval, leak, metric_nam
 _COLUMNS = (
     "data", "run", "method", "setting", "threat", "target", "attack", "metric", "better_for_owner", "value",
     "ci_low", "ci_high", "baseline", "control", "n", "primary", "worst", "leakage", "leakage_low", "leakage_high",
+    "leakage_by", "releases",
 )  # fmt: skip
 
 
@@ -77,12 +78,12 @@ def scores_csv(groups: Sequence[Group]) -> str:
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(_COLUMNS)
     for run in (run for group in groups for run in group.runs):
-        for score in run.scores:
+        for score in (*run.scores, *run.repeated):
             text = [run.data, run.name, run.mechanism, run.setting, score.threat, score.target or ""]
             text += [score.attack, score.metric, score.better_for_owner]
             figures = (score.value, *score.ci, score.baseline, score.control, score.n)
             flags = (int(score.primary), int(is_worst(run, score)))
-            leakage = (score.leakage, *(score.leakage_ci or (None, None)))
+            leakage = (score.leakage, *(score.leakage_ci or (None, None)), score.leakage_by, score.releases)
             writer.writerow([*map(_inert, text), *figures, *flags, *leakage])  # None is written as ""
     return stream.getvalue()
 

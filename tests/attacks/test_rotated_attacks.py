@@ -179,7 +179,7 @@ def test_a_list_of_guesses_beats_the_single_guess_under_reflections(scenes: Scen
 
 def test_decoys_that_change_are_intersected_away_and_decoys_that_stay_are_not(scenes: Scenes) -> None:
     changing, staying = (relative(scenes.primary(lines, "o", 2, fresh)) for fresh in (True, False))
-    assert changing < 0.5
+    assert changing < 0.6
     assert staying > 1.5 * changing
 
 
@@ -199,7 +199,7 @@ def test_no_key_hides_which_records_are_in_a_message(group: str, d: int, scenes:
     line_ups = stage.stage(RowsByKey())[0].line_ups
     assert knowledge.candidates is not None and line_ups is not None
     found = knowledge.candidates.x[guess][:, None]
-    behind = line_ups[: len(guess)]
+    behind = line_ups[np.isin(stage.splits.victim.ids, truth.open().ids)]
     assert (found == behind).reshape(len(guess), d, -1).all(axis=2).any(axis=1).all()
     assert (guess == truth.positions()).mean() > 0.6  # the others are decoys that stand in the line-up
 

@@ -20,6 +20,7 @@ from sfumato.core.dataset import Dataset, FloatArray, Splits
 from sfumato.core.knowledge import Knowledge, Participant
 from sfumato.core.release import raw_release
 from sfumato.core.traits import Traits
+from sfumato.mechanisms.base import Mechanism
 from sfumato.testing import AuditStage
 from turned import Turned
 
@@ -79,3 +80,20 @@ def test_a_plan_needs_no_mechanism(parity: Splits) -> None:
     attack = next(each for each in FeaturesPlan(callable_).attacks() if each.threat == "reidentification")
     found = carry_out(trials([FeaturesPlan(callable_)], [attack]), "theirs", lambda _: None)
     assert found.scores[0].value == 1.0 and found.scores[0].control == 1.0
+
+
+def in_order(part: Dataset) -> Dataset:
+    return part.take(np.argsort(part.utility["odd"], kind="stable"))
+
+
+@pytest.mark.parametrize("name", ["inverse-encoder", "reid-query"])
+def test_an_attack_that_sees_some_victims_sees_all_classes_of_a_sorted_file(
+    name: str, fitted: dict[str, Mechanism], parity: Splits
+) -> None:
+    """Records that stand at the beginning of a file are no sample of it."""
+    ordered = Splits(parity.owner, in_order(parity.attacker), in_order(parity.victim))
+    stage = AuditStage(fitted["none"], ordered, Effort(candidates=60, inverted=60))
+    attack = next(attack for attack in features_suite(parity.schema) if attack.name == name)
+    _, release, truth = stage.stage(attack)
+    assert (release.payload.reshape(60, -1) == truth.open().x.reshape(60, -1)).all()
+    assert 0.3 < truth.open().utility["odd"].mean() < 0.7

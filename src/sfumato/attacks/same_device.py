@@ -10,6 +10,7 @@ from sfumato.attacks.base import Attack, AttributeAttack, Guess, ReconstructionA
 from sfumato.attacks.reidentification.candidates import nearest
 from sfumato.core.dataset import FloatArray
 from sfumato.core.knowledge import Knowledge
+from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
 
 _SUFFIX = "same-device"
@@ -60,7 +61,7 @@ class NearestAnswer(ReconstructionAttack):
 
     def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
         assert knowledge.same_device is not None  # obstacle() has seen to it
-        own = knowledge.auxiliary.take(slice(0, _MOST))
+        own = knowledge.auxiliary.sample(_MOST, derive_seed(knowledge.seed, self.name))
         answers, payload = (each.reshape(len(each), -1) for each in (knowledge.same_device(own), release.payload))
         return np.asarray(own.x[nearest(payload, answers)])
 

@@ -28,18 +28,18 @@ def repeated_scores(scene: Scene, say: Say) -> tuple[Score, ...]:
     if scene.repeat is None or not scene.knowledge.randomised or not scene.effort.averages:
         return ()
     size, most = scene.release.payload[0].size, max(scene.effort.averages)
-    victim = scene.splits.victim.take(slice(0, affordable(len(scene.splits.victim), size * most)))
+    rows = scene.some(affordable(len(scene.splits.victim), size * most))
+    victim, first = scene.splits.victim.take(rows), scene.release.payload[rows]
     further = scene.repeat(victim, most - 1, derive_seed(scene.seed, "victims"))
-    first = scene.release.payload[: len(victim)]
     if all(np.array_equal(first, payload) for payload in further):
         return ()
     scores: list[Score] = []
     for count in scene.effort.averages:
-        payload = _mean([first, *further[: count - 1]])
+        release = replace(scene.release, payload=_mean([first, *further[: count - 1]]), utility={})
+        knowledge = _averaging(scene.knowledge, count)
         for attack in _suite(scene):
             say(f"{scene.name}: {attack.name}, {count} releases")
-            release = replace(scene.release, payload=payload, utility={})
-            outcome = attack(release, _averaging(scene.knowledge, count), Truth(victim))
+            outcome = attack(release, knowledge, Truth(victim))
             scores += [replace(s, attack=f"{s.attack}-of-{count}", releases=count) for s in outcome.scores]
     return tuple(scores)
 
@@ -61,7 +61,8 @@ def _averaging(knowledge: Knowledge, count: int) -> Knowledge:
     def mean(data: Dataset) -> FloatArray:
         return _mean([ask(data) for _ in range(count)])
 
-    return replace(knowledge, query=mean, auxiliary=knowledge.auxiliary.take(slice(0, _RECORDS)), encoder=None)
+    own = knowledge.auxiliary.sample(_RECORDS, derive_seed(knowledge.seed, "averages"))
+    return replace(knowledge, query=mean, auxiliary=own, encoder=None)
 
 
 def _mean(payloads: list[FloatArray]) -> FloatArray:

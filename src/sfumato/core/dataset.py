@@ -124,6 +124,10 @@ class Dataset:
             contents=None if self.contents is None else self.contents[rows],
         )
 
+    def sample(self, most: int, seed: int) -> Dataset:
+        """At most so many of the records, in random order: a file may be sorted."""
+        return self.take(np.random.default_rng(seed).permutation(len(self))[:most])
+
     def joined(self, more: Dataset) -> Dataset:
         """These records, then ``more`` of the same schema and labels."""
         return replace(

@@ -26,7 +26,7 @@ _AVERAGED = 4
 """Queries of a randomised pipeline whose signals are averaged."""
 _COMPONENTS = 32
 _MOST = 5000
-"""Records of the attacker's own that show what is hard."""
+"""Records of the attacker's own that show what is hard, and as many for a decoder of its own."""
 
 
 class TrainingMembership(MembershipAttack):
@@ -51,11 +51,11 @@ class HardRecords(TrainingMembership):
     title = "Known better than one so hard"
 
     def suspicion(self, release: Release, candidates: Dataset, knowledge: Knowledge) -> npt.NDArray[np.floating]:
-        model, own = _model(knowledge), knowledge.auxiliary.take(slice(0, 2 * _MOST))
+        seed = derive_seed(knowledge.seed, self.name)
+        model, own = _model(knowledge), knowledge.auxiliary.sample(2 * _MOST, seed)
         if _says_nothing(model):
             half = len(own) // 2
             model, own = _linear_decoder(model, own.take(slice(0, half))), own.take(slice(half, None))
-        seed = derive_seed(knowledge.seed, self.name)
         return np.asarray(_excess(model, own, candidates, knowledge.randomised, seed).sum(axis=0))
 
 
@@ -85,9 +85,8 @@ class ShadowModels(TrainingMembership):
 
     def suspicion(self, release: Release, candidates: Dataset, knowledge: Knowledge) -> npt.NDArray[np.floating]:
         assert knowledge.refit is not None  # obstacle() has seen to it
-        more = max(0, min(len(knowledge.auxiliary), 2 * self.records - len(candidates)))
-        pool = candidates.joined(knowledge.auxiliary.take(slice(0, more)))
-        seed = derive_seed(knowledge.seed, self.name)
+        seed, more = derive_seed(knowledge.seed, self.name), max(0, 2 * self.records - len(candidates))
+        pool = candidates.joined(knowledge.auxiliary.sample(more, seed))
         inside = halves(len(pool), self.shadows, seed)  # (shadows, pool)
         shadows = [
             knowledge.refit(pool.take(np.flatnonzero(rows)), derive_seed(seed, number))

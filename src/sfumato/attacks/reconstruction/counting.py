@@ -15,6 +15,7 @@ from sfumato.attacks.public_encoder import encoded
 from sfumato.core.dataset import Dataset, FloatArray
 from sfumato.core.knowledge import Knowledge, Query
 from sfumato.core.origin import by_frequency, hash_rows
+from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
 
 Doubles = npt.NDArray[np.float64]
@@ -188,7 +189,7 @@ def _near(flat: Doubles, knowledge: Knowledge, query: Query) -> Places:
     from sklearn.decomposition import PCA
     from sklearn.neighbors import kneighbors_graph
 
-    own = knowledge.auxiliary.take(slice(0, _MOST))
+    own = knowledge.auxiliary.sample(_MOST, derive_seed(knowledge.seed, "counting"))
     narrow = PCA(min(_DIMENSIONS, *flat.shape), random_state=0).fit(flat)
     one, two = (narrow.transform(_flat(query(own))) for _ in range(2))
     graph = kneighbors_graph(narrow.transform(flat), _NEIGHBOURS, mode="distance")

@@ -92,34 +92,39 @@ class Scene:
         return (order[used & (turn % 2 == 0)], order[used & (turn % 2 == 1)], people) if used.any() else None
 
     @cached_property
-    def _suspects(self) -> tuple[Dataset, Truth]:
-        """Candidates for re-identification, in an order and under ids that say nothing; and who is who."""
-        few = min(self.effort.candidates, len(self.splits.victim))
-        order = np.random.default_rng(derive_seed(self.seed, "candidates")).permutation(few)
-        suspects = self.splits.victim.take(slice(0, few))
-        candidates = replace(suspects.take(order), ids=np.arange(few).astype(np.str_))  # ids may count the rows
-        return candidates, Truth(suspects, np.argsort(order).astype(np.int64))
+    def _suspects(self) -> tuple[Rows, Dataset, Truth]:
+        """Some victims; candidates for them, in an order and under ids that say nothing; and who is who."""
+        rows = self._drawn(np.arange(len(self.splits.victim)), self.effort.candidates)
+        order = np.random.default_rng(derive_seed(self.seed, "candidates")).permutation(len(rows))
+        suspects = self.splits.victim.take(rows)
+        candidates = replace(suspects.take(order), ids=np.arange(len(rows)).astype(np.str_))  # ids may count the rows
+        return rows, candidates, Truth(suspects, np.argsort(order).astype(np.int64))
 
-    @cached_property
-    def _some(self) -> Rows:
-        """The victims for attacks that work one by one, those of the gallery first."""
-        rest = np.setdiff1d(np.arange(len(self.release)), self.shown)
-        return np.concatenate([self.shown, rest])[: max(self.effort.inverted, len(self.shown))]
+    def some(self, count: int) -> Rows:
+        """So many victims, those of the gallery (which are never left out) first."""
+        others = np.setdiff1d(np.arange(len(self.splits.victim)), self.shown)
+        return np.concatenate([self.shown, self._drawn(others, max(0, count - len(self.shown)))])
+
+    def _drawn(self, rows: Rows, count: int) -> Rows:
+        """So many of these rows in their order, drawn at random: a file may be sorted."""
+        rng = np.random.default_rng(derive_seed(self.seed, "some victims"))
+        return np.sort(rng.permutation(rows)[:count])
 
     def lined_up(self, attack: Attack, knowledge: Knowledge, release: Release, truth: Truth) -> Stage:
         """A re-identification sees as many releases as there are candidates, an attack that works one by one some of
         them, a linkage those of one half of each person's records beside the other half; other attacks see all."""
         if attack.one_by_one:
-            labels = {name: codes[self._some] for name, codes in release.utility.items()}
-            some = replace(release, payload=release.payload[self._some], utility=labels)
-            return Stage(knowledge, some, self._truth_of(self._some), np.arange(len(self.shown)))
+            rows = self.some(self.effort.inverted)
+            labels = {name: codes[rows] for name, codes in release.utility.items()}
+            some = replace(release, payload=release.payload[rows], utility=labels)
+            return Stage(knowledge, some, self._truth_of(rows), np.arange(len(self.shown)))
         if attack.threat == LINKAGE and self._two_parts is not None:
             return self._linked(knowledge, release, *self._two_parts)
         if attack.threat != "reidentification":
             return Stage(knowledge, release, truth, self.shown)
-        candidates, who = self._suspects
-        few = replace(release, payload=release.payload[: len(candidates)], utility={})
-        return Stage(replace(knowledge, candidates=candidates), few, who, self.shown)
+        rows, candidates, who = self._suspects
+        few = replace(release, payload=release.payload[rows], utility={})
+        return Stage(replace(knowledge, candidates=candidates), few, who, self.shown[:0])
 
     def _truth_of(self, rows: Rows) -> Truth:
         return Truth(self.splits.victim.take(rows), likeness=self._likeness)

@@ -41,8 +41,7 @@ class RotationsPlan(Plan):
         self._plain_device: OwnDevice = lambda data: _turned_back(self._device(data))
         each = opened.payload[0].size * (effort.repeats + 1)
         most = max(2 * len(scene.shown), 2 * d, min(effort.candidates, MOST_NUMBERS // each))
-        rest = np.setdiff1d(np.arange(len(victim)), scene.shown)
-        self._some = victim.take(np.concatenate([scene.shown, rest])[:most])
+        self._some = victim.take(scene.some(most))
         self._kept: dict[tuple[str, bool], Stage] = {}
 
     def attacks(self) -> list[Attack]:

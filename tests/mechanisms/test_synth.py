@@ -191,6 +191,15 @@ def test_bad_targets_are_refused_before_anything_is_spent(
     assert not (run.path / "budget.json").exists()
 
 
+@pytest.mark.parametrize("side", [1, 8, 11, 12])
+def test_mixture_is_fitted_to_small_pictures(side: int) -> None:
+    y = np.arange(600) % 2
+    x = np.random.default_rng(0).random((600, 1, side, side)) * 0.5 + 0.4 * y[:, None, None, None]
+    small = Dataset.from_arrays(x, utility={"y": y})
+    drawn = Synth(method="mixture", epsilon=20.0, steps=1).fit(small).sample(3)
+    assert drawn.x.shape == (3, 1, side, side) and np.isfinite(drawn.x).all()
+
+
 def test_largest_epsilon_is_counted_in_little_memory() -> None:
     plan = calibrated((Ask("a", "one", 0.4, 3), Ask("b", "other", 0.6, 10)), 1e6, 1e-5)
     assert pld_epsilon(plan, 1e-5) == pytest.approx(1e6, rel=1e-3)

@@ -14,14 +14,16 @@ from sfumato.nets.training_loop import channels_last, minibatches, take_step
 
 WIDTH = 16
 _SMALLEST = 8
+SEEN = 12
+"""The shortest side that an ``Eye``'s convolutions leave anything of."""
 _BATCH = 256
 _RATE = 2e-3
 _EPOCHS = 4
 
 
-def pictured(shape: tuple[int, ...]) -> bool:
-    """Whether records are planes of 8 × 8 or more."""
-    return len(shape) == 3 and min(shape[1:]) >= _SMALLEST
+def pictured(shape: tuple[int, ...], side: int = _SMALLEST) -> bool:
+    """Whether records are planes of ``side`` × ``side`` or more."""
+    return len(shape) == 3 and min(shape[1:]) >= side
 
 
 class Wavelets(nn.Module):

@@ -14,7 +14,7 @@ from sfumato.mechanisms.synth.gaussian_mixture import CLASSES, Gaussians, Recipe
 from sfumato.mechanisms.synth.linear_teacher import Teacher, TeacherSchedule
 from sfumato.mechanisms.synth.methods.method import Method, Task
 from sfumato.mechanisms.synth.smooth_warps import warped
-from sfumato.mechanisms.synth.teacher_features import Eye, Wavelets, pictured
+from sfumato.mechanisms.synth.teacher_features import SEEN, Eye, Wavelets, pictured
 from sfumato.privacy.ledger import Ask, Plan, calibrated
 from sfumato.privacy.query_counter import Counter
 
@@ -44,7 +44,7 @@ class Mixture(Method):
         self.recipe = recipe_for(task)
         self.gaussians = Gaussians(shape, task.classes, self.recipe, task.seed)
         self.tones = Tones(shape[0])
-        self.eye = Eye(shape, task.classes, task.seed) if task.classes > 1 and pictured(shape) else None
+        self.eye = Eye(shape, task.classes, task.seed) if task.classes > 1 and pictured(shape, SEEN) else None
         self.teachers = self._teachers() if task.classes > 1 else ()
 
     def _teachers(self) -> tuple[Teacher, ...]:

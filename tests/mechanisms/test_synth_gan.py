@@ -227,6 +227,12 @@ def test_noise_layer_asks_for_labels_as_it_says(labels: str, digits: Splits) -> 
     assert pld_epsilon(ledger.plan, 1e-5) <= 3.0
 
 
+@pytest.mark.parametrize("labels", ["data", "public"])
+def test_number_of_records_is_not_covered_where_their_labels_are_public(labels: str, digits: Splits) -> None:
+    promised = Synth(method="noise-layer", labels=labels, epsilon=20.0, steps=1).fit(digits.owner).guarantee()
+    assert promised.covers.count == (labels == "data")
+
+
 def response_plan(epsilon: float = 2.0) -> tuple[Ask, ...]:
     return calibrated((Ask("labels", "labels", 1.0, kind="response", size=10), Ask("sum", "sum", 1.0)), epsilon, 1e-5)
 

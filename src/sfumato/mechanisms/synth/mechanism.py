@@ -293,14 +293,16 @@ class Synth(Mechanism):
             ),
             Condition(
                 "refusals",
-                "fit refuses on exact checks (fewer than 1/delta records, no class that drowns in the noise, no "
-                "constant column): its refusals are for the owner only, and a release tells that the checks passed.",
+                "fit refuses on exact checks (1/delta records or more, a class that drowns in the noise, a constant "
+                "column, a value outside the domain, a part without records or of one class): its refusals are for the "
+                "owner only, and a release tells that the checks passed.",
             ),
             Condition("unit", _UNIT_SAYS[unit]),
             Condition("labels", _LABELS_SAY[self.labels]),
             *(Condition(f"method-{number}", said) for number, said in enumerate(self.method_.about(), 1)),
         )
-        covers = Covers(labels=self.labels in ("data", "noisy"), count=self.labels != "noisy", unit=unit, repeats=True)
+        counted = self.labels in ("noisy", "public")  # as many labels as records are told, or known
+        covers = Covers(labels=self.labels in ("data", "noisy"), count=not counted, unit=unit, repeats=True)
         if doubt is not None:
             return Guarantee(
                 "as-published",

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from sfumato.core.errors import DataError
-from sfumato.core.run_folder import write_once
+from sfumato.core.run_folder import write_secret_once
 
 STATE_VARIABLE = "SFUMATO_STATE"
 KEY_BYTES = 32
@@ -29,8 +29,7 @@ def owner_key() -> bytes:
     try:
         file = file.expanduser()
         if not file.exists():
-            file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            write_once(file, _write_key)
+            write_secret_once(file, KEY_BYTES)
         key = file.read_bytes()
     except (OSError, RuntimeError) as error:  # or nobody knows where home is
         raise DataError(
@@ -44,8 +43,3 @@ def owner_key() -> bytes:
 def keyed_digest(key: bytes, salt: bytes, text: str) -> str:
     """A digest of ``text`` that says nothing to whoever does not hold the key."""
     return hashlib.blake2b(text.encode(), digest_size=16, key=key, salt=salt).hexdigest()
-
-
-def _write_key(part: Path) -> None:
-    part.touch(mode=0o600)
-    part.write_bytes(os.urandom(KEY_BYTES))

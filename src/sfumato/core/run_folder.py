@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 import stat
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -73,7 +74,7 @@ def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
 
 def write_once(path: Path, write: Callable[[Path], None]) -> bool:
     """Let ``write`` make a file, unless it is there, whoever makes it in the meantime; whether it was written."""
-    part = path.with_name(f".{path.name}.first{os.getpid()}")
+    part = path.with_name(f".{path.name}.first{os.getpid()}-{threading.get_ident()}")
     try:
         write(part)
         os.link(part, path)
@@ -82,6 +83,19 @@ def write_once(path: Path, write: Callable[[Path], None]) -> bool:
     finally:
         part.unlink(missing_ok=True)
     return True
+
+
+def write_secret_once(path: Path, count: int) -> bool:
+    """So many bytes of the operating system's randomness in a file that its owner alone can read, once."""
+
+    def write(part: Path) -> None:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+            out.write(os.urandom(count))
+            out.flush()
+            os.fsync(out.fileno())
+
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return write_once(path, write)
 
 
 def write_tensors_once(path: Path, tensors: Mapping[str, torch.Tensor]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ from sfumato.core.dataset import FloatArray
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.origin import Hashes
 from sfumato.core.randomness import DoubleArray, Randomness, Secure, gaussian
+from sfumato.core.run_folder import write_secret_once
 
 SECRET_VARIABLE = "SFUMATO_DEVICE_SECRET"
 """Names the file with the device's secret; without it a secret lives as long as the mechanism object."""
@@ -42,21 +42,11 @@ def secret_file(path: Path) -> bytes:
 def make_secret(path: Path) -> bytes:
     """A new secret in ``path``, whole or not at all, readable by its owner only; a file that is there stays."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, part = tempfile.mkstemp(dir=path.parent)  # mode 0600
-        try:
-            os.write(handle, os.urandom(SECRET_BYTES))
-            os.fsync(handle)
-            os.close(handle)
-            os.link(part, path)  # of two processes that try, one wins
-        finally:
-            Path(part).unlink()
-    except FileExistsError:
-        raise DataError(
-            f"{path} exists, and a secret is never replaced: keep using it, or name another file."
-        ) from None
+        made = write_secret_once(path, SECRET_BYTES)
     except OSError as error:
         raise DataError(f"cannot keep a secret in {path} ({error.strerror}): choose another file.") from None
+    if not made:
+        raise DataError(f"{path} exists, and a secret is never replaced: keep using it, or name another file.")
     return secret_file(path)
 
 

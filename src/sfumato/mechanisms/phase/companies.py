@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -261,24 +262,22 @@ def _drawn_decoys(
     likeness: Hashes, new: npt.NDArray[np.intp], free: npt.NDArray[np.intp], d: int, randomness: Randomness
 ) -> IntArray:
     """(new, d): each new record and d − 1 of the free ones, drawn without replacement; all d look different."""
-    left = free[np.argsort(randomness.uniform((len(free),)))].tolist()
+    left = deque(free[np.argsort(randomness.uniform((len(free),)))].tolist())
     chosen = []
     for record in new.tolist():
-        group = [record]
+        group, alike = [record], list[int]()
         seen = {likeness[record].tobytes()}
-        for decoy in left:
-            if len(group) == d:
-                break
-            if likeness[decoy].tobytes() not in seen:
-                group.append(decoy)
-                seen.add(likeness[decoy].tobytes())
+        while left and len(group) < d:
+            decoy = left.popleft()
+            look = likeness[decoy].tobytes()
+            (alike if look in seen else group).append(decoy)
+            seen.add(look)
+        left.extendleft(reversed(alike))
         if len(group) < d:
             raise UsageError(
                 f"the pool of decoys is used up: {len(new)} new record(s) need {len(new) * (d - 1)} different ones, "
                 f"and {len(free)} are free. A decoy that serves two records gives both away: enlarge it."
             )
-        used = set(group)
-        left = [decoy for decoy in left if decoy not in used]
         chosen.append(group)
     return np.array(chosen, dtype=np.int64)
 

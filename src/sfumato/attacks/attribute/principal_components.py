@@ -25,20 +25,20 @@ class Narrowed(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, features: FloatArray, labels: object = None) -> Self:
         rows = np.sort(np.random.default_rng(self.seed).permutation(len(features))[:_LEARNT_FROM])
         part = features[rows]
-        self._mean = part.mean(axis=0, dtype=np.float64).astype(np.float32)
-        part -= self._mean
+        self.mean_ = part.mean(axis=0, dtype=np.float64).astype(np.float32)
+        part -= self.mean_
         deviation = np.sqrt(np.einsum("nf,nf->f", part, part) / len(part))
         scale = np.where(deviation > 0, deviation, 1.0).astype(np.float32)
         part /= scale
         values, vectors = np.linalg.eigh((part @ part.T).astype(np.float64))
         count = min(self.components, len(part) - 1) or 1
         leading = vectors[:, ::-1][:, :count] / np.sqrt(np.maximum(values[::-1][:count], 1e-12))
-        self._axes = (part.T @ leading.astype(np.float32)) / scale[:, None]  # (F, count)
+        self.axes_ = (part.T @ leading.astype(np.float32)) / scale[:, None]  # (F, count)
         return self
 
     def transform(self, features: FloatArray) -> FloatArray:
-        offset = self._mean @ self._axes
-        narrow = np.empty((len(features), self._axes.shape[1]), dtype=np.float32)
+        offset = self.mean_ @ self.axes_
+        narrow = np.empty((len(features), self.axes_.shape[1]), dtype=np.float32)
         for start in range(0, len(features), _AT_ONCE):
-            narrow[start : start + _AT_ONCE] = features[start : start + _AT_ONCE] @ self._axes - offset
+            narrow[start : start + _AT_ONCE] = features[start : start + _AT_ONCE] @ self.axes_ - offset
         return narrow

@@ -31,18 +31,20 @@ class RotationsPlan(Plan):
 
     def __init__(self, scene: Scene, opened: Opened, visits: Visits, cloud: nn.Module | None) -> None:
         super().__init__(scene)
-        open_: Open = lambda data, seed: visits([data], seed=seed)[0]  # noqa: E731
-        self._opened, self._open, self._visits, self._cloud = opened, open_, visits, cloud
+        self._opened, self._visits, self._cloud = opened, visits, cloud
         victim, seed, effort = scene.splits.victim, scene.seed, scene.effort
         d = opened.rows.shape[1]
         rows, self._positions = self._shuffled(opened)
         self._line_ups = victim.x[rows]
-        self._device = _device(open_, derive_seed(seed, "own device"))
+        self._device = _device(self._open, derive_seed(seed, "own device"))
         self._plain_device: OwnDevice = lambda data: _turned_back(self._device(data))
         each = opened.payload[0].size * (effort.repeats + 1)
         most = max(2 * len(scene.shown), 2 * d, min(effort.candidates, MOST_NUMBERS // each))
         self._some = victim.take(scene.some(most))
         self._kept: dict[tuple[str, bool], Stage] = {}
+
+    def _open(self, data: Dataset, seed: int) -> Opened:
+        return self._visits([data], seed=seed)[0]
 
     def attacks(self) -> list[Attack]:
         label = next(iter(self.scene.splits.victim.utility))

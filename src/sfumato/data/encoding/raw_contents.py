@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.core.origin import Hashes, hash_rows
+from sfumato.core.origin import HASH_BYTES, Hashes, hash_rows
 from sfumato.core.schema import Column, Schema
 from sfumato.data.encoding.images import cell_bytes
 from sfumato.data.encoding.list_cells import dense, is_list
@@ -27,25 +27,37 @@ def raw_contents(batch: Any, schema: Schema) -> Hashes | None:
         return None
     array = batch.column(schema.x_columns[0])
     if schema.kind == "audio":
-        place = Place("", schema.x_columns[0], 0)
-        cells = [hashlib.blake2b(cell_bytes(cell, place), digest_size=16).digest() for cell in array]
-        return np.frombuffer(b"".join(cells), dtype=np.uint8).reshape(len(cells), -1)
+        return cell_hashes(array, Place("", schema.x_columns[0], 0))
     if is_list(array.type):
         return hash_rows(dense(array, Place("", schema.x_columns[0], 0)).astype(np.float32))
     columns = sorted(schema.columns, key=lambda column: column.name)
     return hash_rows(np.concatenate([_column_bytes(batch.column(one.name), one) for one in columns], axis=1))
 
 
+def cell_hashes(array: Any, where: Place) -> Hashes:
+    """(N, 16): a hash of the bytes of each encoded cell; ``where`` is the first one's place."""
+    cells = [
+        hashlib.blake2b(cell_bytes(cell, where.below(row)), digest_size=HASH_BYTES).digest()
+        for row, cell in enumerate(array)
+    ]
+    return np.frombuffer(b"".join(cells), dtype=np.uint8).reshape(-1, HASH_BYTES)
+
+
+def named_bytes(name: str, values: Hashes) -> Hashes:
+    """(N, 16) bytes: a hash of the column's name before the 8 bytes of each value."""
+    head = np.frombuffer(hashlib.blake2b(name.encode(), digest_size=8).digest(), dtype=np.uint8)
+    return np.concatenate([np.tile(head, (len(values), 1)), values], axis=1)
+
+
 def _column_bytes(array: Any, column: Column) -> Hashes:
     """(N, 16) bytes: the column's name, and the number or a hash of the text; a missing value is a value of its own."""
-    name = np.frombuffer(hashlib.blake2b(column.name.encode(), digest_size=8).digest(), dtype=np.uint8)
     numbers = as_numbers(_as_written(array)) if column.kind == "numeric" else None
     if numbers is not None:
         plain = np.where(np.isnan(numbers), np.nan, numbers + 0.0)  # one NaN, one zero
         values = np.ascontiguousarray(plain).view(np.uint8).reshape(len(plain), 8)
     else:
         values = text_bytes(as_text(array))
-    return np.concatenate([np.tile(name, (len(values), 1)), values], axis=1)
+    return named_bytes(column.name, values)
 
 
 def _as_written(array: Any) -> Any:

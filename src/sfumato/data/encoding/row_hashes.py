@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import numpy as np
 
-from sfumato.core.origin import HASH_BYTES, Hashes, hash_rows
+from sfumato.core.origin import Hashes, hash_rows
 from sfumato.data.column_roles import Roles
-from sfumato.data.encoding.images import cell_bytes
 from sfumato.data.encoding.list_cells import dense, is_encoded, is_list
-from sfumato.data.encoding.raw_contents import text_bytes
+from sfumato.data.encoding.raw_contents import cell_hashes, named_bytes, text_bytes
 from sfumato.data.encoding.tables import as_text
 from sfumato.data.file_errors import Place
 from sfumato.data.readers.source import Source
@@ -34,18 +32,9 @@ def row_hashes(source: Source, batch: Any, first_row: int, roles: Roles) -> Hash
     if is_list(array.type):
         return hash_rows(dense(array, where, source.cell_shapes.get(names[0])).astype(np.float32))
     if is_encoded(array.type):
-        cells = [
-            hashlib.blake2b(cell_bytes(cell, where.below(place)), digest_size=HASH_BYTES).digest()
-            for place, cell in enumerate(array)
-        ]
-        return np.frombuffer(b"".join(cells), dtype=np.uint8).reshape(-1, HASH_BYTES)
-    return hash_rows(np.concatenate([_named(name, batch.column(name)) for name in names], axis=1))
-
-
-def _named(name: str, array: Any) -> Hashes:
-    """(N, 16) bytes: hashes of the column's name and of the value as text."""
-    head = np.frombuffer(hashlib.blake2b(name.encode(), digest_size=8).digest(), dtype=np.uint8)
-    return np.concatenate([np.tile(head, (len(array), 1)), text_bytes(as_text(_numbered(array)))], axis=1)
+        return cell_hashes(array, where)
+    texts = {name: text_bytes(as_text(_numbered(batch.column(name)))) for name in names}
+    return hash_rows(np.concatenate([named_bytes(name, values) for name, values in texts.items()], axis=1))
 
 
 def _numbered(array: Any) -> Any:

@@ -36,6 +36,16 @@ def plain(few: Splits) -> Mechanism:
     return mechanism_class("dnn")(epochs=1).fit(few.owner)
 
 
+def test_a_sorted_file_does_not_decide_whom_a_search_looks_for(plain: Mechanism, few: Splits) -> None:
+    in_order = {name: part.take(np.argsort(part.label("digit"), kind="stable")) for name, part in few.parts.items()}
+    effort = replace(TINY, inverted=16, threats=("reconstruction",))
+    found = audit(plain, Splits(**in_order), effort=effort).attacks
+    base = {s.attack: s.baseline for s in found if s.metric == "mse"}
+    all_victims, searched = base["inverse-residual"], base["inverse-encoder"]
+    assert all_victims is not None and searched is not None
+    assert abs(searched / all_victims - 1) < 0.15, "zeros alone have a third more"
+
+
 @pytest.fixture(scope="module")
 def audited(plain: Mechanism, few: Splits) -> Audit:
     return audit(plain, few, effort=TINY)

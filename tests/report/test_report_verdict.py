@@ -69,6 +69,12 @@ def test_page_and_card_tell_the_floor_several_releases_and_little_effort(tmp_pat
     assert "little effort" not in words(folder)
 
 
+def test_what_payload_and_labels_together_tell_reads_as_a_sentence(tmp_path):
+    labelled = [score("label-only", "attribute-with-labels", "advantage", 0.3, baseline=0.0, control=0.6, target="sex")]
+    text = words(write_run(tmp_path / "r", attacks=labelled))
+    assert "reads the private label sex from payload and utility labels with advantage 0.300" in text
+
+
 @pytest.mark.parametrize("mse", [1e-4, 0.0068, 0.067])
 def test_nothing_is_ever_called_safe(tmp_path, mse):
     text = words(write_run(tmp_path / "r", attacks=[*reconstruction(mse), *attribute(0.001)])).lower()

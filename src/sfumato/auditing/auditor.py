@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from sfumato.attacks.base import Attack
 from sfumato.auditing.controls import Controls
@@ -55,6 +58,7 @@ def audit(
         Scores of utility and attacks, what could not be run and why, and what a report shows.
     """
     controls = controls or Controls()
+    splits = _mixed(splits, seed)
     if isinstance(mechanism, Samples):
         return audit_synthetic(
             mechanism,
@@ -98,3 +102,11 @@ def audit(
         features=features,
         repeated=scores[len(found.scores) :],
     )
+
+
+def _mixed(splits: Splits, seed: int) -> Splits:
+    """The attacker's and the victims' records in random order: many attacks use the first so many of them, which are
+    all of one class if the file is sorted."""
+    rng = np.random.default_rng(derive_seed(seed, "order"))
+    attacker, victim = (part.take(rng.permutation(len(part))) for part in (splits.attacker, splits.victim))
+    return replace(splits, attacker=attacker, victim=victim)

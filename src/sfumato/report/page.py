@@ -301,7 +301,7 @@ def _versions(runs: Sequence[Run]) -> str:
 def _title(groups: Sequence[Group]) -> str:
     methods = list(dict.fromkeys(method for group in groups for method in group.methods))
     shown = listed(methods) if len(methods) <= 6 else f"{len(methods)} methods"
-    return f"{shown} on {listed([group.data for group in groups])}"
+    return f"{shown} on {listed(list(dict.fromkeys(group.data for group in groups)))}"
 
 
 def _subtitle(runs: Sequence[Run]) -> str:

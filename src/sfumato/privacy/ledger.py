@@ -26,7 +26,7 @@ BLANKED = "one record is there or blank; how many there are is public"
 """The neighbouring relation of a plan with randomised response."""
 _STEP = 1e-4
 """Discretisation of the privacy loss. Its error overestimates ε, by far less than 1e-3."""
-_RELATIVE_STEP = 1e-5
+_RELATIVE_STEP = 5e-6
 """The same for large ε, in units of ε by Rényi divergences: the distribution has as many entries as ε has steps."""
 _LARGEST = 1e7
 _ORDERS = (*range(2, 64), 80, 96, 128, 256, 512, 1024)

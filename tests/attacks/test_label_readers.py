@@ -121,7 +121,7 @@ def test_a_release_that_never_changes_is_not_averaged(fitted: dict[str, Mechanis
 def test_the_residual_probe_reads_payloads_of_any_width() -> None:
     labels = np.arange(120) % 2
     for width in (3, 1500, 5000):  # as they are, in principal components, in components of a part of the records
-        features = np.random.default_rng(0).normal(size=(120, width)).astype(np.float32) + 2 * labels[:, None]
+        features = (np.random.default_rng(0).normal(size=(120, width)) + 2 * labels[:, None]).astype(np.float32)
         probe = ResidualProbe(label="private", epochs=2, width=8, fewest_steps=20, queried=QueriedRecords())
         model = probe.fit(features[None], labels, seed=0)
         assert (model.predict_proba(features).argmax(1) == labels).mean() > 0.9

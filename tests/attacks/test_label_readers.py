@@ -124,4 +124,4 @@ def test_the_residual_probe_reads_payloads_of_any_width() -> None:
         features = (np.random.default_rng(0).normal(size=(120, width)) + 2 * labels[:, None]).astype(np.float32)
         probe = ResidualProbe(label="private", epochs=2, width=8, fewest_steps=20, queried=QueriedRecords())
         model = probe.fit(features[None], labels, seed=0)
-        assert (model.predict_proba(features).argmax(1) == labels).mean() > 0.9
+        assert (model.predict_proba(features).argmax(1) == labels).mean() > 0.9, width

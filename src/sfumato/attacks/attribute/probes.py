@@ -73,6 +73,10 @@ class PayloadProbe(AttributeAttack):
         return class_scores(model, victims, len(own.data.schema.classes(self.label)))
 
 
+_RECORDS_A_COMPONENT, _FEWEST_COMPONENTS = 12, 32
+"""The residual network scales all components alike: with as many of them as records it would read noise alone."""
+
+
 class AttributeProbe(PayloadProbe):
     """A classifier of scikit-learn's, or the `filter` paper's small network."""
 
@@ -105,7 +109,8 @@ class ResidualProbe(PayloadProbe):
 
         from sfumato.attacks.attribute.residual_reader import ResidualReader
 
-        narrow = make_pipeline(*preparation(draws[0], _WIDEST["mlp"], seed)).fit(draws[0])
+        few = max(_FEWEST_COMPONENTS, draws.shape[1] // _RECORDS_A_COMPONENT)
+        narrow = make_pipeline(*preparation(draws[0], _WIDEST["mlp"], seed, few)).fit(draws[0])
         reader = ResidualReader(self.epochs, self.width, self.fewest_steps, seed)
         reader.fit(np.stack([narrow.transform(draw) for draw in draws]), labels)
         return Prepared(narrow, reader)
@@ -126,12 +131,12 @@ class Prepared:
         return np.asarray(self.reader.predict_proba(self.preparation.transform(features)))
 
 
-def preparation(features: FloatArray, widest: int, seed: int) -> list[Any]:
-    """Standardised columns or, of vectors wider than ``widest``, principal components."""
+def preparation(features: FloatArray, widest: int, seed: int, most: int | None = None) -> list[Any]:
+    """Standardised columns or, of vectors wider than ``widest``, at most ``most`` (None: as many) components."""
     from sklearn.decomposition import PCA
     from sklearn.preprocessing import StandardScaler
 
-    components = min(widest, len(features))
+    components = min(widest, len(features), most or widest)
     if features.shape[1] > VERY_WIDE:
         return [Narrowed(components=min(components, _OF_VERY_WIDE), seed=seed)]
     if features.shape[1] > widest:

@@ -73,7 +73,7 @@ class Shuffle(Mechanism):
         return {"order": np.tile(order, (len(data), 1))}
 
     # capability NeedsSecret: without a stored secret two releases would have two orders
-    def check_writing(self) -> None:
+    def check_writing(self, *, again: bool = False) -> None:
         check_secret_file("a second release of these records would have another order.")
 
     def guarantee(self) -> Guarantee:

@@ -32,7 +32,7 @@ Guess = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Measured:
-    """One metric of a guess, before it is compared with baseline and control."""
+    """One metric of a guess, before it is compared with baseline and control; ``each`` is its value for each record."""
 
     metric: str
     better_for_owner: Direction
@@ -40,6 +40,7 @@ class Measured:
     ci: Interval
     limits: tuple[float, float]
     primary: bool = False
+    each: metrics.Values | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,8 @@ class Attack(ABC):
         seconds = time.perf_counter() - started
         if len(guess) != n or not np.isfinite(guess).all():
             raise RuleBroken(f"{self.name} must give one finite guess for each of the {n} records.")
+        victim = truth.open()
+        people = len(np.unique(victim.ids)) if n == len(victim) else None
         baseline = _best_of_each([self.measure(trivial, truth) for trivial in trivials])
         scores = tuple(
             Score(
@@ -161,6 +164,9 @@ class Attack(ABC):
                 attack_version=self.version,
                 follows=self.follows,
                 encoder_control=(encoder_control or {}).get(m.metric),
+                people=people,
+                each=m.each,
+                whose=victim.ids if m.each is not None and len(m.each) == len(victim) else None,
             )
             for m in self.measure(guess, truth)
         )
@@ -235,7 +241,7 @@ class ReidentificationAttack(Attack):
         positions = truth.positions()
         found = np.where(guess == -1, 1.0 / len(positions), guess == positions).astype(np.float64)
         interval = share_interval(found, truth.open().ids)
-        return [Measured("rate", "lower", float(found.mean()), interval, (0.0, 1.0), primary=True)]
+        return [Measured("rate", "lower", float(found.mean()), interval, (0.0, 1.0), primary=True, each=found)]
 
 
 def _best_of_each(guesses: Sequence[Sequence[Measured]]) -> dict[str, float]:
@@ -283,6 +289,7 @@ def measure_classification(
         share_interval(right, data.ids),
         (0.0, 1.0),
         primary=better_for_owner == "higher",
+        each=right,
     )
     low, high = accuracy.ci
     n, unit = len(truth), (0.0, 1.0)
@@ -320,4 +327,4 @@ def measure_mean(
 ) -> Measured:
     """The mean of one value a record, with the interval by subjects."""
     interval = mean_interval(values, data.ids, limits)
-    return Measured(metric, better_for_owner, float(values.mean()), interval, limits, primary)
+    return Measured(metric, better_for_owner, float(values.mean()), interval, limits, primary, values)

@@ -128,7 +128,7 @@ def classification_scores(
     primary: bool = True,
 ) -> list[Score]:
     """The scores of class probabilities (N, classes) for a utility label; the accuracy ranks if ``primary``."""
-    truth = victim.utility[label]
+    truth, people = victim.utility[label], len(np.unique(victim.ids))
     majority = np.zeros_like(probabilities)
     majority[:, np.bincount(truth).argmax()] = 1.0
     baseline = {m.metric: m.value for m in measure_classification(truth, majority, victim, better_for_owner="higher")}
@@ -148,6 +148,9 @@ def classification_scores(
             primary=primary and m.primary,
             target=label,
             limits=m.limits,
+            people=people,
+            each=m.each,
+            whose=victim.ids,
         )
 
     measured = measure_classification(truth, probabilities, victim, better_for_owner="higher")

@@ -50,7 +50,7 @@ def share_interval(hits: Values, subjects: npt.NDArray[Any] | None = None) -> In
     share = float(hits.mean())
     spread = _spread(_mean_without_each(hits, groups, count), share)
     worth = min(float(n), share * (1 - share) / spread**2) if spread > 0 else float(count)
-    return wilson(share * worth, worth, _t(count - 1))
+    return wilson(share * worth, worth, students_t(count - 1))
 
 
 def mean_interval(values: Values, subjects: npt.NDArray[Any] | None = None, limits: Interval = EVERYTHING) -> Interval:
@@ -92,7 +92,7 @@ def _around(value: float, without_each: Values, limits: Interval) -> Interval:
     every = np.append(without_each, value)
     inside = math.isfinite(width) and low < every.min() and every.max() < limits[1]
     found = np.log((every - low) / (limits[1] - every)) if inside else every
-    half = _t(len(without_each) - 1) * _spread(found[:-1], float(found[-1]))
+    half = students_t(len(without_each) - 1) * _spread(found[:-1], float(found[-1]))
     ends = np.array([found[-1] - half, found[-1] + half])
     first, last = low + width / (1 + np.exp(-ends)) if inside else np.clip(ends, *limits)
     return (min(float(first), value), max(float(last), value))
@@ -109,7 +109,7 @@ def _mean_without_each(values: Values, units: npt.NDArray[np.intp], count: int) 
     return np.asarray((values.sum() - sums) / (len(values) - sizes))
 
 
-def _t(freedom: int) -> float:
+def students_t(freedom: int) -> float:
     """The 97.5 % quantile of Student's law."""
     from scipy.special import stdtrit
 

@@ -116,6 +116,9 @@ def read_tensors(path: Path) -> Tensors:
         raise DataError(f"{path} is not a safetensors file ({error}): restore it or run again.") from None
 
 
+EACH_RECORD = "outcomes.safetensors"
+
+
 class RunFolder:
     """One folder a run, for its owner's eyes only: whatever others could read in it is shut when it is opened.
 
@@ -123,6 +126,7 @@ class RunFolder:
     env.json       versions and machine
     splits.json    seals of the owner's, attacker's and victims' records, for whoever holds the owner's key
     metrics.jsonl  one line an epoch
+    outcomes.safetensors   every score of the audit, record by record
     checkpoint/    safetensors: the mechanism, and while training what is needed to go on
     status.json    "running" or "done", and the format of the folder
     """

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from sfumato.core.errors import RuleBroken
 from sfumato.core.threats import Direction
+
+_NOT_STORED = ("limits", "each", "whose")
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,10 @@ class Score:
     ``core.leakage``: from the baseline to the control, by the metric ``leakage_by``; ``encoder_leakage`` the same to
     the encoder's control. ``follows`` is the utility label from which alone the guess follows: no mechanism that serves
     it as well can be below that figure. ``releases`` of each record were averaged. Figures of different versions of an
-    attack are not to be compared.
+    attack are not to be compared. ``n`` records are of so many ``people``.
+
+    ``each`` is the value of each record, ``whose`` the person of each: figures of two mechanisms over the same victims
+    are compared record by record. They are no part of the JSON (``each_record``).
     """
 
     attack: str
@@ -47,6 +55,9 @@ class Score:
     encoder_leakage: float | None = None
     follows: str | None = None
     releases: int = 1
+    people: int | None = None
+    each: npt.NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
+    whose: npt.NDArray[Any] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         low, high = self.limits
@@ -57,8 +68,7 @@ class Score:
             raise RuleBroken(f"{self.attack}: {self.metric} = {self.value} is outside its interval {self.ci}.")
 
     def to_json(self) -> dict[str, Any]:
-        value = asdict(self)
-        del value["limits"]
+        value = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_STORED}
         return {**value, "ci": list(self.ci), "leakage_ci": None if self.leakage_ci is None else list(self.leakage_ci)}
 
     @classmethod
@@ -66,6 +76,11 @@ class Score:
         shares = value.get("leakage_ci")
         both = {"ci": tuple(value["ci"]), "leakage_ci": None if shares is None else tuple(shares)}
         return cls(**{"own_control": value["control"], **value, **both})  # older files know no other control
+
+    @property
+    def key(self) -> str:
+        """What tells it from the other scores of its audit."""
+        return f"{self.attack}|{self.target or ''}|{self.metric}"
 
     def worse_than(self, other: Score) -> bool:
         """Whether this score is worse for the owner than ``other`` (same threat): it leaks more or, where that says
@@ -85,3 +100,16 @@ def worst_by_threat(scores: Iterable[Score]) -> dict[str, Score]:
         if threat not in worst or score.worse_than(worst[threat]):
             worst[threat] = score
     return worst
+
+
+def each_record(scores: Iterable[Score]) -> dict[str, npt.NDArray[Any]]:
+    """Every score's values record by record under its key, and under ``key|person`` a number for whose they are where
+    somebody has several records."""
+    found: dict[str, npt.NDArray[Any]] = {}
+    for score in scores:
+        if score.each is None:
+            continue
+        found[score.key] = score.each.astype(np.float32)
+        if score.whose is not None and score.people != score.n:
+            found[f"{score.key}|person"] = np.unique(score.whose, return_inverse=True)[1].astype(np.int32)
+    return found

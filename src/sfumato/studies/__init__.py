@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from sfumato.studies import (
     synth_peers,
 )
 from sfumato.studies.base import Measurement, Part, Scale, Study, study_result
+from sfumato.studies.rows import over_seeds
 from sfumato.workflow import compare, compare_users
 
 _STUDIES: dict[str, Study | Measurement] = {
@@ -72,25 +74,79 @@ def run_study(
     if source not in study.data:
         raise unknown(f"data set of {name}", source, study.data)
     out = out or Path("runs") / f"{study.family}-{source}-{scale}"
-    if isinstance(study, Measurement):  # it has no points, and so no report
-        out.mkdir(parents=True, exist_ok=True)
-        result = {**study.result(data=source, scale=scale, seed=seed, out=out, say=say), "report": None}
-        write_json(out / f"{name}.json", result)
-        return result
-    plan = study.scale(source, scale)
-    options = {"source": source, "limit": plan.limit, **study.data[source]}
-    results: list[dict[str, Any]] = []
-    for part in plan.parts:
-        found = _run_part(part, {**options, **part.data}, out / part.name, seed + part.seed, plan, progress, say)
-        results += [{"part": part.name, "seed": seed + part.seed, **result} for result in found]
-    folders = [out / part.name for part in plan.parts]
-    page = build_report(folders, out / "report.html", title=f"{study.title.split(',')[0]} on {source} ({scale} scale)")
-    seeds = sorted({result["seed"] for result in results})
-    seconds = sum(result["seconds"] for result in results)
-    result = study_result(study, source, scale, seeds, seconds, study.rows(source, results))
-    result["report"] = str(page)
+    if isinstance(study, Measurement):
+        result = _measure(study, source, scale, out, seed, say)
+    else:
+        result = _compare(study, source, scale, out, seed, progress, say)
     write_json(out / f"{name}.json", result)
     return result
+
+
+def _compare(
+    study: Study,
+    source: str,
+    scale: str,
+    out: Path,
+    seed: int,
+    progress: Progress,
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    """Every part for every seed, the rows of all seeds as one, the report and the picture."""
+    plan = study.scale(source, scale)
+    options = {"source": source, "limit": plan.limit, **study.data[source]}
+    runs: list[list[dict[str, Any]]] = []
+    folders: list[Path] = []
+    for number in plan.seeds:
+        home = out / f"seed-{seed + number}" if len(plan.seeds) > 1 else out
+        found: list[dict[str, Any]] = []
+        for part in plan.parts:
+            drawn = seed + number + part.seed
+            results = _run_part(part, {**options, **part.data}, home / part.name, drawn, plan, progress, say)
+            found += [{"part": part.name, "seed": drawn, **result} for result in results]
+            folders.append(home / part.name)
+        runs.append(found)
+    page = build_report(folders, out / "report.html", title=f"{study.title.split(',')[0]} on {source} ({scale} scale)")
+    every = [result for found in runs for result in found]
+    result = study_result(
+        study,
+        data=source,
+        scale=scale,
+        seed=seed,
+        seeds=sorted({result["seed"] for result in every}),
+        seconds=sum(result["seconds"] for result in every),
+        rows=over_seeds([study.rows(source, found) for found in runs]),
+        limit=plan.limit,
+    )
+    drawn_to = out / f"{study.name}.png"
+    if study.picture is not None:
+        study.picture(source, runs[0], drawn_to)
+    return {**result, "report": str(page), "picture": drawn_to.name if study.picture is not None else None}
+
+
+def _measure(
+    study: Measurement, source: str, scale: str, out: Path, seed: int, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """Measure once for each seed; it has no points, and so no report."""
+    started = time.perf_counter()
+    runs = []
+    several = study.seeds.get(scale, (0,))
+    for number in several:
+        home = out / f"seed-{seed + number}" if len(several) > 1 else out
+        home.mkdir(parents=True, exist_ok=True)
+        runs.append(study.run(data=source, scale=scale, seed=seed + number, out=home, say=say))
+    result = study_result(
+        study,
+        data=source,
+        scale=scale,
+        seed=seed,
+        seeds=[seed + number for number in several],
+        seconds=time.perf_counter() - started,
+        rows=over_seeds(runs),
+    )
+    drawn_to = out / f"{study.name}.png"
+    if study.picture is not None:
+        study.picture(source, out / f"seed-{seed + several[0]}" if len(several) > 1 else out, drawn_to)
+    return {**result, "report": None, "picture": drawn_to.name if study.picture is not None else None}
 
 
 def _run_part(

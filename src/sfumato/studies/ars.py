@@ -18,7 +18,8 @@ from sfumato.studies.ars_base import (
     ours,
     worst,
 )
-from sfumato.studies.base import Part, Results, Row, Scale, Study, accuracy, attack_score, plain_row, score_row
+from sfumato.studies.base import Part, Scale, Study
+from sfumato.studies.rows import Results, Row, accuracy, attack_score, plain_row, score_row
 from sfumato.workflow import Point
 
 ENOUGH = 0.928
@@ -206,7 +207,7 @@ STUDIES = (
     _study(
         name="ars-figure4",
         title="Accuracy and reconstruction error over the defence intensity, Figure 4",
-        statement="With rising ε the error rises and accuracy falls a little; adversarial noise does better than "
+        about="With rising ε the error rises and accuracy falls a little; adversarial noise does better than "
         "uniform noise.",
         data=_INTENSITY_DATA,
         rows=_figure4,
@@ -214,14 +215,14 @@ STUDIES = (
     _study(
         name="ars-figure6",
         title="Rebuilt faces, Figure 6",
-        statement="At ε = 50 faces lose the features that tell identity; without the mask some of them stay.",
+        about="At ε = 50 faces lose the features that tell identity; without the mask some of them stay.",
         data={"celeba": _MALE},
         rows=_figure6,
     ),
     _study(
         name="ars-table2",
         title="PSNR and SSIM of rebuilt faces, Table 2",
-        statement="Lower PSNR and SSIM than uniform noise and than two earlier sharing mechanisms (15.445 / 0.300 and "
+        about="Lower PSNR and SSIM than uniform noise and than two earlier sharing mechanisms (15.445 / 0.300 and "
         "12.31 / 0.25, quoted by the paper).",
         data={"celeba": _MALE},
         rows=_table2,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from sfumato.auditing import CPU, FULL, SMOKE, Effort
-from sfumato.studies.base import lowest
+from sfumato.studies.rows import lowest
 from sfumato.workflow import Point
 
 PAPERS_ATTACKER, AGNOSTIC, KNOWN, READ = "sdec-own-mask", "sdec-any-mask", "sdec-known-mask", "sdec-read-mask"

@@ -10,7 +10,8 @@ from sfumato import load_splits
 from sfumato.auditing import CPU, SMOKE, audit
 from sfumato.mechanisms.ars.mechanism import ARS
 from sfumato.parties import FedResult, ShareResult, fedavg, simulate
-from sfumato.studies.base import Measurement, Row, plain_row
+from sfumato.studies.base import Measurement
+from sfumato.studies.rows import Row, plain_row
 
 _SECURE_ML = 0.934
 """The paper quotes SecureML; nothing of it is run here."""
@@ -91,7 +92,7 @@ STUDY = Measurement(
     name="ars-table1",
     family="ars-bytes",
     title="Accuracy and bytes beside federated averaging, Table 1",
-    statement="ars needs fewer bytes than FedAvg and SecureML at a similar accuracy.",
+    about="ars needs fewer bytes than FedAvg and SecureML at a similar accuracy.",
     data=("mnist", "digits"),
     run=rows,
 )

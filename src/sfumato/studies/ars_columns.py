@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sfumato.studies.ars_base import EFFORTS, LIMIT, is_variant, ours
-from sfumato.studies.base import Part, Results, Row, Scale, Study, accuracy, highest, plain_row, score_row
+from sfumato.studies.base import Part, Scale, Study
+from sfumato.studies.rows import Results, Row, accuracy, highest, plain_row, score_row
 
 _BLOCKS = (
     ("workclass", "education", "race", "sex", "hours-per-week"),

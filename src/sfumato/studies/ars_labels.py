@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from sfumato.studies.ars_base import FACES, LIMIT, PAPERS_ATTACKER, is_variant, ours, worst
-from sfumato.studies.base import Part, Results, Row, Scale, Study, accuracy, attack_score, highest, plain_row, score_row
+from sfumato.studies.base import Part, Scale, Study
+from sfumato.studies.rows import Results, Row, accuracy, attack_score, highest, plain_row, score_row
 
 _MIXES = ("1,0,0", "0.5,0.25,0.25", "0,0.5,0.5", "0.5,0.5,0", "0.34,0.33,0.33", "0,1,0")
 _HOW_MANY = {"smoke": 2, "cpu": 3, "full": 6}
@@ -131,19 +132,19 @@ STUDIES = (
     _mix_study(
         name="ars-figure7",
         title="Predictions of private labels pushed towards r, Figure 7",
-        statement="The larger λ_k, the more predictions of the k-th private label equal r_k.",
+        about="The larger λ_k, the more predictions of the k-th private label equal r_k.",
         rows=_figure7,
     ),
     _mix_study(
         name="ars-figure8",
         title="Accuracy on task and private labels, Figure 8",
-        statement="The accuracy on private labels with λ_k > 0 comes near 50 %.",
+        about="The accuracy on private labels with λ_k > 0 comes near 50 %.",
         rows=_figure8,
     ),
     _mix_study(
         name="ars-table4",
         title="PSNR of the compositions of noise, Table 4",
-        statement="λ₀ = ½ and 1/(2M) for each label defends against both kinds of attack.",
+        about="λ₀ = ½ and 1/(2M) for each label defends against both kinds of attack.",
         rows=_table4,
     ),
     Study(

@@ -10,7 +10,8 @@ from typing import Any
 from sfumato import load_splits
 from sfumato.auditing.mask_overlap import overlap_errors
 from sfumato.mechanisms.ars.mechanism import ARS
-from sfumato.studies.base import Measurement, Row, plain_row
+from sfumato.studies.base import Measurement
+from sfumato.studies.rows import Row, plain_row
 
 _PAPER = {1.0: (0.119, 0.101, 0.082, 0.048, 0.021), 2.0: (0.179, 0.156, 0.128, 0.090, 0.025)}
 """ε = 50 and 100 of the paper, at these overlapping rates:"""
@@ -53,7 +54,7 @@ STUDY = Measurement(
     name="ars-table6",
     family="ars-masks",
     title="Error over the overlap of two masks, Table 6",
-    statement=(
+    about=(
         "A mask that overlaps more leaks more, and a random one of 256 dimensions overlaps by 75 % with a chance of "
         "2.4e-16. That bounds guessing alone: ars-figure4 reads the mask off the release."
     ),

@@ -1,32 +1,21 @@
-"""A study: one table or figure of a paper, declared as points, scales and statements to check."""
+"""A study: one table or figure of a paper, declared as points, scales and the claims that its figures are put to."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
+import sfumato
 from sfumato.auditing import Effort
+from sfumato.studies.rows import Results, Row
 from sfumato.workflow import Point
 
-Results = Sequence[Mapping[str, Any]]
-
-
-@dataclass(frozen=True)
-class Row:
-    """One figure: ours beside the paper's (None where it gives none); ``holds`` None where nothing is claimed."""
-
-    name: str
-    metric: str
-    better: Literal["lower", "higher"]
-    paper: float | None
-    ours: float
-    ci: tuple[float, float]
-    holds: bool | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "ci": list(self.ci)}
+Picture = Callable[[str, Results, Path], None]
+"""Data set, every point's scores, and the PNG to be drawn."""
 
 
 @dataclass(frozen=True)
@@ -48,29 +37,34 @@ class Part:
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of a study to run."""
+    """How much of a study to run; everything in it is done for each of ``seeds``, which are added to the study's."""
 
     parts: tuple[Part, ...]
     effort: Effort
     limit: int | None = None
     warm_start: bool = True
+    seeds: tuple[int, ...] = (0,)
 
 
 @dataclass(frozen=True)
 class Study:
     """``data`` maps each data set to its options for ``load_splits``; ``scale`` gives the points for one of them.
 
-    Studies of one ``family`` share their points, and so their run folder. ``rows`` sees every point's scores, with the
-    name of its part.
+    ``about`` says in our words what is measured; ``claims`` are those of the paper that it is put to, by id, and empty
+    where the question is ours. Studies of one ``family`` share their points, and so their run folder. ``rows`` sees
+    every point's scores of one seed, with the name of its part; rows of one name are averaged over seeds. ``picture``
+    draws the figure.
     """
 
     name: str
     family: str
     title: str
-    statement: str
+    about: str
     data: Mapping[str, Mapping[str, Any]]
     scale: Callable[[str, str], Scale]
     rows: Callable[[str, Results], list[Row]]
+    claims: tuple[str, ...] = ()
+    picture: Picture | None = None
 
     def to_json(self) -> dict[str, Any]:
         return _listed(self)
@@ -80,92 +74,76 @@ class Study:
 class Measurement:
     """A study without mechanisms to compare: ``run`` measures and gives the result's rows.
 
-    It is called with the data set, the scale, a seed, a folder of its own and what hears the progress.
+    It is called with the data set, the scale, a seed, a folder of its own and what hears the progress, once for each of
+    the scale's ``seeds``.
     """
 
     name: str
     family: str
     title: str
-    statement: str
+    about: str
     data: tuple[str, ...]
     run: Callable[..., list[Row]]
+    claims: tuple[str, ...] = ()
+    seeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    picture: Callable[[str, Path, Path], None] | None = None
+    """Data set, the measurement's folder, and the PNG to be drawn."""
 
     def to_json(self) -> dict[str, Any]:
         return _listed(self)
 
-    def result(self, *, data: str, scale: str, seed: int, **options: Any) -> dict[str, Any]:
-        """Measure, and give the result as stored; ``options`` go to ``run``."""
-        started = time.perf_counter()
-        rows = self.run(data=data, scale=scale, seed=seed, **options)
-        return study_result(self, data, scale, [seed], time.perf_counter() - started, rows)
-
 
 def _listed(study: Study | Measurement) -> dict[str, Any]:
-    return {"name": study.name, "title": study.title, "statement": study.statement, "data": list(study.data)}
+    return {
+        "name": study.name,
+        "title": study.title,
+        "about": study.about,
+        "claims": list(study.claims),
+        "data": list(study.data),
+    }
 
 
 def study_result(
-    study: Study | Measurement, data: str, scale: str, seeds: list[int], seconds: float, rows: Sequence[Row]
+    study: Study | Measurement,
+    *,
+    data: str,
+    scale: str,
+    seed: int,
+    seeds: list[int],
+    seconds: float,
+    rows: list[Row],
+    limit: int | None = None,
 ) -> dict[str, Any]:
-    """What is stored of a study that was run, but for its report."""
+    """What is stored of a study that was run, but for its report and picture."""
+    chosen = "" if seed == 0 else f" --seed {seed}"
     return {
         "study": study.name,
         "data": data,
         "scale": scale,
         "seeds": seeds,
         "seconds": round(seconds, 1),
-        "statement": study.statement,
-        "rows": [row.to_json() for row in rows],
+        "command": f"sfumato reproduce {study.name} --data {data} --scale {scale}{chosen}",
+        "limit": limit,
+        "version": sfumato.__version__,
+        "commit": commit(),
+        "date": datetime.now(UTC).date().isoformat(),
+        "about": study.about,
+        "claims": list(study.claims),
+        "rows": [row.to_json(scale) for row in rows],
     }
 
 
-def accuracy(result: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The accuracy score that ranks a point."""
-    found: Mapping[str, Any] = next(score for score in result["utility"] if score["primary"])
-    return found
-
-
-def attack_score(result: Mapping[str, Any], attack: str, metric: str) -> Mapping[str, Any] | None:
-    """One attack's score on a point."""
-    return next((s for s in result["attacks"] if s["attack"] == attack and s["metric"] == metric), None)
-
-
-def points_of(results: Results, mechanism: str) -> list[Mapping[str, Any]]:
-    """The points of one mechanism."""
-    return [result for result in results if result["mechanism"] == mechanism]
-
-
-def highest(scores: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The score of the highest value, the first of them where several have it."""
-    return max(scores, key=lambda score: float(score["value"]))
-
-
-def lowest(scores: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The score of the lowest value, the first of them where several have it."""
-    return min(scores, key=lambda score: float(score["value"]))
-
-
-def plain_row(
-    name: str,
-    metric: str,
-    better: Literal["lower", "higher"],
-    value: float,
-    *,
-    paper: float | None = None,
-    holds: bool | None = None,
-) -> Row:
-    """A row for a figure without an interval."""
-    return Row(name, metric, better, paper, value, (value, value), holds)
-
-
-def score_row(name: str, score: Mapping[str, Any], **more: Any) -> Row:
-    """A row from a stored score."""
-    return Row(
-        name=name,
-        metric=score["metric"],
-        better=score["better_for_owner"],
-        paper=more.get("paper"),
-        ours=score["value"],
-        ci=(score["ci"][0], score["ci"][1]),
-        holds=more.get("holds"),
-    )
+def commit() -> str | None:
+    """The commit of the code, with a + where it was changed since; None where it does not run from a checkout."""
+    here = Path(__file__).parent
+    try:
+        asked = ["git", "-C", str(here), "describe", "--always", "--dirty=+", "--exclude=*", "--abbrev=10"]
+        found = subprocess.run(asked, capture_output=True, text=True, timeout=10, check=False)
+        inside = subprocess.run(
+            ["git", "-C", str(here), "ls-files", "--error-unmatch", Path(__file__).name],
+            capture_output=True,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return found.stdout.strip() or None if found.returncode == 0 and inside.returncode == 0 else None

@@ -7,7 +7,8 @@ from statistics import mean, stdev
 from typing import Any
 
 from sfumato.auditing import CPU, FULL, SMOKE, Effort
-from sfumato.studies.base import Part, Results, Row, Scale, Study, highest, points_of, score_row
+from sfumato.studies.base import Part, Scale, Study
+from sfumato.studies.rows import Results, Row, highest, points_of, score_row
 from sfumato.workflow import Point
 
 CASE1: Mapping[str, Any] = {"utility": ["circle"], "private": ["digit"]}
@@ -309,7 +310,7 @@ STUDIES = (
         name="filter-table1",
         family="filter-case2",
         title="Filter, Table 1: MNIST, hide ≥ 5 and serve odd",
-        statement="The filter lowers the private accuracy from 0.951 to 0.687 and keeps 0.899 of the utility.",
+        about="The filter lowers the private accuracy from 0.951 to 0.687 and keeps 0.899 of the utility.",
         data={"mnist": CASE2, "digits": CASE2},
         scale=_sweep,
         rows=_table1,
@@ -318,7 +319,7 @@ STUDIES = (
         name="filter-figure3",
         family="filter-case1",
         title="Filter, Figure 3: MNIST, hide the digit and serve circle",
-        statement="The digit becomes hard to tell while circle stays, and Gaussian noise at the same budget is worse.",
+        about="The digit becomes hard to tell while circle stays, and Gaussian noise at the same budget is worse.",
         data={"mnist": CASE1, "digits": CASE1},
         scale=_sweep,
         rows=_figure3,
@@ -327,7 +328,7 @@ STUDIES = (
         name="filter-figure9",
         family="filter-case2",
         title="Filter, Figure 9: mutual information over the budget",
-        statement="The information that the latent holds about the private label falls as the budget grows.",
+        about="The information that the latent holds about the private label falls as the budget grows.",
         data={"mnist": CASE2, "digits": CASE2},
         scale=_sweep,
         rows=_figure9,
@@ -336,7 +337,7 @@ STUDIES = (
         name="filter-table2",
         family="filter",
         title="Filter, Table 2: Adult, hide sex and serve income",
-        statement="The filter has the lowest private accuracy and AUROC of VAE, VFAE and LMIFR at comparable utility.",
+        about="The filter has the lowest private accuracy and AUROC of VAE, VFAE and LMIFR at comparable utility.",
         data={"adult": ADULT},
         scale=_adult,
         rows=_table2,
@@ -345,7 +346,7 @@ STUDIES = (
         name="filter-front",
         family="filter-front",
         title="Filter: what the strongest probe reads over the budget",
-        statement="A larger budget rapidly decreases the private accuracy and maintains that of the utility.",
+        about="A larger budget rapidly decreases the private accuracy and maintains that of the utility.",
         data={"mnist": CASE2, "digits": CASE2, "adult": ADULT},
         scale=_budgets,
         rows=_front,
@@ -354,7 +355,7 @@ STUDIES = (
         name="filter-table3",
         family="filter",
         title="Filter, Table 3: CelebA, hide one of eight attributes and serve Smiling",
-        statement="Private accuracy falls to 0.73 on average, 0.06 above guessing; Smiling falls from 0.86 to 0.83.",
+        about="Private accuracy falls to 0.73 on average, 0.06 above guessing; Smiling falls from 0.86 to 0.83.",
         data={"celeba": {"utility": ["Smiling"]}},
         scale=_celeba,
         rows=_table3,
@@ -363,7 +364,7 @@ STUDIES = (
         name="filter-table4",
         family="filter-users",
         title="Filter, Table 4: two users with a tenth of MNIST each",
-        statement="Filters trained apart reach 0.679 and 0.651 private accuracy at 0.896 and 0.855 utility.",
+        about="Filters trained apart reach 0.679 and 0.651 private accuracy at 0.896 and 0.855 utility.",
         data={"mnist": CASE2, "digits": CASE2},
         scale=_users,
         rows=_table4,

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from sfumato.auditing import CPU, FULL, SMOKE, Effort
-from sfumato.studies.base import Part, Results, Row, Scale, Study, accuracy, attack_score, highest, lowest, score_row
+from sfumato.studies.base import Part, Scale, Study
+from sfumato.studies.rows import Results, Row, accuracy, attack_score, highest, lowest, score_row
 from sfumato.workflow import Point
 
 DATA: dict[str, Mapping[str, Any]] = {
@@ -310,7 +311,7 @@ _PICTURES = ("cifar10", "mnist", "celeba", "digits")
 
 def _study(name: str, title: str, statement: str, rows: Any, data: tuple[str, ...] = _ALL, **more: Any) -> Study:
     options = {"family": "phase", "scale": _scale, **more}
-    return Study(name=name, title=title, statement=statement, data={k: DATA[k] for k in data}, rows=rows, **options)
+    return Study(name=name, title=title, about=statement, data={k: DATA[k] for k in data}, rows=rows, **options)
 
 
 STUDIES = (

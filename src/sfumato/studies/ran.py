@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any
 
 from sfumato.auditing import CPU, FULL, SMOKE, Effort
-from sfumato.studies.base import Part, Results, Row, Scale, Study, accuracy, attack_score, highest, points_of, score_row
+from sfumato.studies.base import Part, Scale, Study
+from sfumato.studies.rows import Results, Row, accuracy, attack_score, highest, points_of, score_row
 from sfumato.workflow import Point
 
 DATA: dict[str, Mapping[str, Any]] = {
@@ -135,21 +136,21 @@ _study = partial(Study, family="ran", scale=_scale)
 FIGURE3 = _study(
     name="ran-figure3",
     title="RAN, Figure 3: accuracy against reconstruction error",
-    statement="ran is more accurate than dnn and hides more than plain features from a separately trained decoder.",
+    about="ran is more accurate than dnn and hides more than plain features from a separately trained decoder.",
     data=DATA,
     rows=_figure3,
 )
 FIGURE4 = _study(
     name="ran-figure4",
     title="RAN, Figure 4: the features in three dimensions",
-    statement="ran's features are as separable by class as a plain network's.",
+    about="ran's features are as separable by class as a plain network's.",
     data=DATA,
     rows=_figure4,
 )
 FIGURE6 = _study(
     name="ran-figure6",
     title="RAN, Figure 6: raw, noisy and reconstructed pictures",
-    statement="Images reconstructed from ran's features are dramatically corrupted.",
+    about="Images reconstructed from ran's features are dramatically corrupted.",
     data={name: DATA[name] for name in ("cifar10", "mnist", "digits")},
     rows=_figure6,
 )

@@ -11,7 +11,8 @@ from statistics import mean, stdev
 from typing import Any
 
 from sfumato.auditing import CPU, FULL, SMOKE, Effort
-from sfumato.studies.base import Part, Results, Row, Scale, Study, highest, score_row
+from sfumato.studies.base import Part, Scale, Study
+from sfumato.studies.rows import Results, Row, highest, score_row
 from sfumato.workflow import Point
 
 _SEEDS: Mapping[str, tuple[int, ...]] = {"smoke": (0,), "cpu": (0, 1, 2, 3, 4), "full": (0, 1, 2, 3, 4)}
@@ -155,7 +156,7 @@ def _figure3(_data: str, results: Results) -> list[Row]:
 
 
 def _study(name: str, title: str, statement: str, rows: Any) -> Study:
-    return Study(name=name, family="synth", title=title, statement=statement, data=_DATA, scale=_table, rows=rows)
+    return Study(name=name, family="synth", title=title, about=statement, data=_DATA, scale=_table, rows=rows)
 
 
 STUDIES = (
@@ -182,7 +183,7 @@ STUDIES = (
         name="synth-methods",
         family="synth-methods",
         title="Every method for pictures at the same ε and δ",
-        statement="The paper's noise layer reaches 98.19 % at ε ≤ 3.45. Its ε is not proven; that of the others is.",
+        about="The paper's noise layer reaches 98.19 % at ε ≤ 3.45. Its ε is not proven; that of the others is.",
         data={name: _DATA[name] for name in ("mnist", "digits")},
         scale=_methods_scale,
         rows=_methods,

@@ -20,7 +20,8 @@ from sfumato.core.dataset import Dataset
 from sfumato.core.errors import unknown
 from sfumato.core.randomness import derive_seed
 from sfumato.mechanisms.synth.mechanism import Synth
-from sfumato.studies.base import Measurement, Row
+from sfumato.studies.base import Measurement
+from sfumato.studies.rows import Row
 
 EPSILON = 1.0
 SEEDS = {"smoke": 2, "cpu": 20, "full": 100}
@@ -104,7 +105,7 @@ STUDY = Measurement(
     name="synth-file",
     family="synth",
     title="ε from the file",
-    statement=(
+    about=(
         "(ε, δ)-differential privacy for a record, and for a person, of the file: canaries on two neighbouring files, "
         "through loading, domain, split and fit, with the run's own noise, show less than the claim (column paper). "
         "The same audit refutes the claim where the split is by permutation: that is what holds."

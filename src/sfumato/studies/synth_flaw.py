@@ -11,7 +11,8 @@ from sfumato import load_splits
 from sfumato.auditing.noise_layer_flaw import Finding, blank_batches, natural_batches, sound_steps
 from sfumato.core.errors import unknown
 from sfumato.core.randomness import derive_seed
-from sfumato.studies.base import Measurement, Row
+from sfumato.studies.base import Measurement
+from sfumato.studies.rows import Row
 
 DELTA = 1e-5
 OTHERS = 32
@@ -88,7 +89,7 @@ STUDY = Measurement(
     name="synth-flaw",
     family="synth",
     title="The noise layer's proof, counted",
-    statement=(
+    about=(
         "Theorem 2: weight updates are as private as the noisy output. Counted here: the ε that gradients betray, "
         "beside the one that is claimed (the column paper). The claim breaks in every layer before the noise and is "
         "kept by a DP-SGD step: that is what holds."

@@ -24,9 +24,10 @@ from sfumato.core.errors import unknown
 from sfumato.core.randomness import derive_seed
 from sfumato.core.run_folder import read_json, write_json
 from sfumato.mechanisms.synth.mechanism import Synth
-from sfumato.studies.base import Measurement, Row, plain_row
+from sfumato.studies.base import Measurement
 from sfumato.studies.peers import PEERS, run_peer
 from sfumato.studies.peers.peer_tables import as_codes, as_values, from_codes, from_values
+from sfumato.studies.rows import Row, plain_row
 
 LABEL = "income"
 DELTA = 1e-5
@@ -213,7 +214,7 @@ STUDY = Measurement(
     name="synth-peers",
     family="synth-peers",
     title="Synthetic tables of several makers, students on real records",
-    statement=(
+    about=(
         "The paper has no tables. Ours: on Adult at the same (ε, δ), students of the tree's records are ahead of those "
         "of every peer that finishes; at ε = 1 boosted trees reach 85 % and an AUROC of 0.895."
     ),

@@ -12,7 +12,8 @@ from sfumato.auditing import CPU, Audit, Controls, Effort, audit
 from sfumato.auditing.result import Say
 from sfumato.core.dataset import Splits
 from sfumato.core.errors import DataError
-from sfumato.core.run_folder import RunFolder, atomic, write_tensors
+from sfumato.core.run_folder import EACH_RECORD, RunFolder, atomic, write_tensors
+from sfumato.core.score import each_record
 from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.capabilities import LearnsByCounter
 from sfumato.report import render_card
@@ -59,6 +60,8 @@ def store(run: RunFolder, result: Audit, effort: Effort) -> dict[str, Any]:
     for attack in sorted({score.attack for score in result.attacks}):
         found = [score.to_json() for score in result.attacks if score.attack == attack]
         run.write_json(f"attacks/{attack}.json", {"attack": attack, "scores": found})
+    each = each_record((*result.utility, *result.attacks))
+    write_tensors(run.path / EACH_RECORD, {key: torch.from_numpy(values) for key, values in each.items()})
     gallery = {name: torch.from_numpy(values.copy()) for name, values in result.gallery.items()}
     write_tensors(run.path / "gallery.safetensors", gallery)
     run.write_json("features.json", result.features)

@@ -99,7 +99,9 @@ def compare(
         if Effort(**scores.get("effort", asdict(effort))) != effort:
             raise DataError(f"{folder} was audited with another effort: choose another --out.")
         seconds = read_json(folder / "seconds.json")
-        results.append({"point": point.id, "params": dict(point.params), "seconds": seconds, **scores})
+        results.append(
+            {"point": point.id, "params": dict(point.params), "seconds": seconds, "folder": str(folder), **scores}
+        )
     return results
 
 

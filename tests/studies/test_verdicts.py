@@ -1,0 +1,131 @@
+"""A verdict needs the paper's statement, a scale and an interval; differences are paired; seeds are averaged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sfumato.core.errors import RuleBroken
+from sfumato.studies.papers import Claim
+from sfumato.studies.rows import Row, difference, over_seeds, ratio
+from sfumato.studies.verdicts import ADAPTIVE, FAILS, FLAWED, HOLDS, OPEN, Asked, statuses, verdict
+
+ABOVE = Asked("ran-x", "above", 0.5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "ci", "scale", "expected"),
+    [
+        (ABOVE, (0.6, 0.7), "cpu", HOLDS),
+        (ABOVE, (0.3, 0.4), "cpu", FAILS),
+        (ABOVE, (0.4, 0.6), "cpu", OPEN),
+        (ABOVE, (0.5, 0.5), "cpu", OPEN),
+        (ABOVE, (0.6, 0.7), "smoke", OPEN),
+        (ABOVE, None, "cpu", OPEN),
+        (None, (0.6, 0.7), "cpu", None),
+        (Asked("ran-x", "below", 0.5), (0.3, 0.4), "cpu", HOLDS),
+        (Asked("ran-x", "below", 0.5), (0.6, 0.7), "full", FAILS),
+        (Asked("ran-x", "below", 0.5, unless="too few pictures"), (0.3, 0.4), "cpu", OPEN),
+    ],
+)
+def test_verdict_needs_a_statement_a_scale_and_an_interval(
+    asked: Asked | None, ci: tuple[float, float] | None, scale: str, expected: str | None
+) -> None:
+    assert verdict(asked, ci, scale) == expected
+
+
+def test_row_without_an_interval_has_none_and_settles_nothing() -> None:
+    stored = Row("x", "rate", "lower", None, 0.965, asked=ABOVE).to_json("cpu")
+    assert (stored["ci"], stored["holds"], stored["verdict"]) == (None, None, OPEN)
+
+
+def test_exact_figure_needs_no_interval() -> None:
+    stored = Row("x", "probability", "lower", None, 0.6, asked=ABOVE, exact=True).to_json("smoke")
+    assert (stored["ci"], stored["holds"]) == (None, True)
+
+
+def result(values: np.ndarray, people: np.ndarray | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    key = "inverse||mse"
+    each = {key: values} | ({} if people is None else {f"{key}|person": people})
+    return {"point": "p", "each": each}, {"attack": "inverse", "target": None, "metric": "mse"}
+
+
+def test_difference_over_the_same_victims_is_paired() -> None:
+    rng = np.random.default_rng(0)
+    common, gain = rng.normal(size=500), 0.1 + 0.01 * rng.normal(size=500)
+    value, (low, high) = difference(result(common + gain), result(common))
+    assert value == pytest.approx(0.1, abs=0.01)
+    assert 0.09 < low < value < high < 0.11  # two intervals of ±0.09 would have said nothing
+
+
+def test_ratio_over_the_same_victims_is_paired() -> None:
+    rng = np.random.default_rng(0)
+    common = rng.uniform(0.5, 1.5, size=500)
+    value, (low, high) = ratio(result(2.0 * common), result(common))
+    assert (value, low, high) == pytest.approx((2.0, 2.0, 2.0))
+
+
+def test_pairs_of_one_person_count_as_one() -> None:
+    rng = np.random.default_rng(0)
+    people = np.repeat(np.arange(10), 50)
+    gain = rng.normal(size=10)[people]
+    _, alone = difference(result(gain), result(np.zeros(500)))
+    _, by_person = difference(result(gain, people), result(np.zeros(500)))
+    assert by_person[1] - by_person[0] > 3 * (alone[1] - alone[0])
+
+
+def test_points_on_other_victims_are_never_paired() -> None:
+    with pytest.raises(RuleBroken, match="same victims"):
+        difference(result(np.zeros(3)), result(np.zeros(4)))
+
+
+def test_interval_over_seeds_covers_seeds_and_victims() -> None:
+    runs = [[Row("a", "accuracy", "higher", 0.9, value, (value - 0.01, value + 0.01))] for value in (0.8, 0.82, 0.84)]
+    (row,) = over_seeds(runs)
+    assert row.ours == pytest.approx(0.82)
+    assert row.seeds == 3
+    half = (4.302653 * 0.02 / 3**0.5) ** 2 + 0.01**2
+    assert row.ci == pytest.approx((0.82 - half**0.5, 0.82 + half**0.5), abs=1e-6)
+
+
+def test_one_seed_that_cannot_settle_leaves_all_unsettled() -> None:
+    runs = [
+        [Row("a", "x", "higher", None, 1.0, (0.9, 1.1), Asked("ran-x", "above", 0.5, unless=why))] for why in ("", "w")
+    ]
+    assert over_seeds(runs)[0].to_json("cpu")["verdict"] == OPEN
+
+
+CLAIM = Claim("ran-x", "§1", "words", "asks")
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([("paper", HOLDS), ("adaptive", HOLDS)], HOLDS),
+        ([("paper", HOLDS), ("adaptive", FAILS)], ADAPTIVE),
+        ([("paper", FAILS), ("adaptive", HOLDS)], FAILS),
+        ([("paper", OPEN), ("adaptive", FAILS)], OPEN),
+        ([("paper", HOLDS), ("adaptive", OPEN)], OPEN),
+        ([("adaptive", FAILS)], FAILS),
+        ([("paper", HOLDS)], HOLDS),
+    ],
+)
+def test_status_of_a_claim_follows_from_its_rows(rows: list[tuple[str, str]], expected: str) -> None:
+    stored = [{"claim": "ran-x", "setting": setting, "verdict": one} for setting, one in rows]
+    (status,) = statuses(CLAIM, [{"data": "mnist", "rows": stored}])
+    assert (status.status, status.data) == (expected, "mnist")
+
+
+def test_status_is_told_apart_by_data_set() -> None:
+    results = [
+        {"data": data, "rows": [{"claim": "ran-x", "setting": "paper", "verdict": one}]}
+        for data, one in (("mnist", HOLDS), ("har", OPEN))
+    ]
+    assert [(s.data, s.status) for s in statuses(CLAIM, results)] == [("mnist", HOLDS), ("har", OPEN)]
+
+
+def test_claim_without_a_figure_is_not_settled_and_a_flawed_proof_is_said() -> None:
+    assert statuses(CLAIM, [])[0].status == OPEN
+    assert statuses(Claim("ran-x", "§1", "words", "asks", flaw="why"), [])[0].status == FLAWED

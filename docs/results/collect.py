@@ -138,8 +138,8 @@ stored results (`python docs/results/collect.py`); all rows, pictures and comman
 equation, table and figure of the papers went is on the page on [coverage](coverage.md).
 
 - *holds* and *does not hold* need an interval that lies wholly on one side of what the claim asks.
-- *holds in the paper's setting, but not under an adaptive attacker*: it holds for the paper's attacker, not for the worst
-  of our suite.
+- *holds in the paper's setting, but not under an adaptive attacker*: it holds for the paper's attacker, not for the
+  worst of our suite.
 - *proof does not go through*: a test of this repository shows where it breaks.
 - *not settled at this scale*: the interval holds both answers, the run is too small to compare with the paper's, or it
   has not been measured yet.

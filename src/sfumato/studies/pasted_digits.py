@@ -1,6 +1,6 @@
 """Digits pasted on photographs: records whose object and background are known, each with a label of its own.
 
-Object and background are Eq. 5 of the ``ran`` paper by construction: the digit is what the task needs, the background is
+Object and background are Eq. 5 of the ``ran`` paper by construction: the digit is what the task needs, the background
 the rest. The mask is for the scorer alone. Owner, attacker and victims have digits and backgrounds of their own.
 """
 
@@ -82,7 +82,7 @@ def paste(digits: FloatArray, backgrounds: FloatArray) -> tuple[FloatArray, npt.
 
 
 def pasted(parts: dict[str, Layers], seed: int, *, tied: float = 0.0) -> Pasted:
-    """Every digit on a background; in a share ``tied`` of the owner's pictures the background's class is the digit's."""
+    """Every digit on a background; in a share ``tied`` of the owner's, the background's class is the digit's."""
     made: list[tuple[FloatArray, npt.NDArray[np.bool_]]] = []
     labels: dict[str, list[IntArray]] = {"digit": [], "background": []}
     for part in PARTS:

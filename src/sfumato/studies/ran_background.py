@@ -53,7 +53,7 @@ Result = dict[str, Any]
 def rows(
     *, data: str, scale: str, seed: int, out: Path, say: Callable[[str], None] = lambda _: None, **_: Any
 ) -> list[Row]:
-    """Every mechanism's accuracy, errors inside and outside the digit and reading of the background; then the claims."""
+    """Every mechanism's accuracy, errors in and around the digit and reading of the background; then the claims."""
     material = layers(data, _LIMITS[scale], seed)
     pictures = pasted(material, seed)
     fitted: dict[str, Mechanism] = {}
@@ -137,7 +137,7 @@ def _wanted(attack: Any) -> bool:
 
 
 def parts_error(x: FloatArray, guess: FloatArray, masks: Any) -> dict[str, Values]:
-    """The mean squared error of each record (N, C, H, W) over the pixels of its mask (N, 1, H, W), and over the rest."""
+    """The mean squared error of each record (N, C, H, W) over its mask (N, 1, H, W), and over the rest."""
     squared = np.square(x.astype(np.float64) - guess).mean(axis=1, keepdims=True)  # (N, 1, H, W)
     axes = (1, 2, 3)
     inside = (squared * masks).sum(axes) / np.maximum(masks.sum(axes), 1)
@@ -312,7 +312,7 @@ def background_share(features: Values, weights: Values) -> float:
 
 
 def answer_changes(answers: Any) -> Values:
-    """For each digit, the share of backgrounds on which its answer is not the most frequent, of (digits, backgrounds)."""
+    """For each digit, the share of backgrounds on which its answer, of (digits, backgrounds), is not the usual."""
     frequent = np.array([np.bincount(row).max() for row in answers])
     return np.asarray(1.0 - frequent / answers.shape[1], dtype=np.float64)
 
@@ -339,8 +339,8 @@ STUDY = Measurement(
     family="ran-background",
     title="RAN, object and background",
     about="Digits pasted on photographs, or on drawn textures where there are none. The service may read the digit; "
-    "the background is private, its pixels and its class. Errors are inside and outside the digit's ink, which the scorer "
-    "alone knows. One setting of filter, phase and ars stands beside several λ of ran.",
+    "the background is private, its pixels and its class. Errors are in and around the digit's ink, which the "
+    "scorer alone knows. One setting of filter, phase and ars stands beside several λ of ran.",
     data=("mnist", "digits"),
     run=rows,
     claims=(

@@ -158,7 +158,7 @@ def draw(_data: str, folder: Path, path: Path) -> None:
     """Originals over what a fresh mirror decoder (for the other mechanisms: the best one) makes of each release."""
     stored = {name: values.numpy() for name, values in read_tensors(folder / "rebuilt.safetensors").items()}
     order = sorted(stored, key=lambda name: ("original", "dnn", "ran", "filter", "phase", "ars").index(_kind(name)))
-    picture_rows(path, {name: stored[name] for name in order})
+    picture_rows(path, {name.replace("λ", "lambda"): stored[name] for name in order})  # its font has no Greek
 
 
 def _rows_of(result: Result, raw: Result) -> list[Row]:

@@ -20,6 +20,7 @@ from sfumato.studies import (
     filter,
     phase,
     ran,
+    ran_background,
     synth,
     synth_file,
     synth_flaw,
@@ -33,6 +34,7 @@ _STUDIES: dict[str, Study | Measurement] = {
     study.name: study
     for study in (
         *ran.STUDIES,
+        ran_background.STUDY,
         *filter.STUDIES,
         *phase.STUDIES,
         *synth.STUDIES,

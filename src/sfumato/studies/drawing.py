@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato.core.dataset import FloatArray
 from sfumato.core.errors import UsageError
@@ -18,6 +19,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 Curve = tuple[Sequence[float], Sequence[float], Sequence[tuple[float, float]] | None]
 """x, y, and the interval of each y."""
+Points = npt.NDArray[np.float64]
 
 
 def plots(
@@ -28,8 +30,10 @@ def plots(
     y: str,
     lines: bool = True,
     logarithmic: str = "",
+    dashed: Collection[str] = (),
 ) -> None:
-    """Panels side by side, each a title and named curves; ``lines=False`` draws points; ``logarithmic`` names axes."""
+    """Panels side by side, each a title and named curves; ``lines=False`` draws points, but for those ``dashed``;
+    ``logarithmic`` names axes."""
     figure, axes = _figure(len(panels))
     for axis, (title, curves) in zip(axes, panels, strict=True):
         for place, (name, (xs, ys, intervals)) in enumerate(curves.items()):
@@ -44,7 +48,7 @@ def plots(
                 label=name,
                 color=COLOURS[place % len(COLOURS)],
                 marker=MARKERS[place % len(MARKERS)],
-                linestyle="-" if lines else "",
+                linestyle="--" if name in dashed else "-" if lines else "",
                 linewidth=1.2,
                 markersize=4.5,
                 capsize=2,
@@ -60,6 +64,20 @@ def plots(
             axis.set_yscale("log")
         if len(curves) > 1:
             axis.legend(fontsize=7)
+    _save(figure, path)
+
+
+def clouds(path: Path, panels: Sequence[tuple[str, Mapping[str, Points]]]) -> None:
+    """Points in space, panels side by side: each a title and named clouds (N, 3), in colours of their own."""
+    figure, axes = _figure(len(panels), projection="3d")
+    for axis, (title, named) in zip(axes, panels, strict=True):
+        for place, (name, points) in enumerate(named.items()):
+            colour = COLOURS[place % len(COLOURS)]
+            marker = MARKERS[(place + place // len(COLOURS)) % len(MARKERS)]
+            axis.scatter(*points.T, s=7, color=colour, marker=marker, label=name, alpha=0.7, linewidths=0)
+        axis.set_title(title, fontsize=8)
+        axis.tick_params(labelsize=5, pad=-3)
+        axis.legend(fontsize=5, markerscale=2, loc="upper left")
     _save(figure, path)
 
 
@@ -126,13 +144,13 @@ def gallery_of(result: Mapping[str, Any]) -> Mapping[str, FloatArray]:
     }
 
 
-def _figure(panels: int, wide: float | None = None) -> tuple[Any, Sequence[Any]]:
+def _figure(panels: int, wide: float | None = None, projection: str | None = None) -> tuple[Any, Sequence[Any]]:
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise UsageError("figures of studies need matplotlib: pip install 'sfumato[viz]'.") from None
     figure = Figure(figsize=(wide or 4.2 * panels, 3.2), dpi=110, layout="constrained")
-    return figure, [figure.add_subplot(1, panels, place + 1) for place in range(panels)]
+    return figure, [figure.add_subplot(1, panels, place + 1, projection=projection) for place in range(panels)]
 
 
 def _save(figure: Any, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What was fitted to the owner's records and is public: does it tell who was among them?
+"""What was fitted to the owner's records and is public: does it tell who was among them, and what left?
 
 Members are the owner's records, strangers the victims; the control is a model that has learnt the members by heart.
 """
@@ -10,6 +10,7 @@ from dataclasses import replace
 from sfumato.attacks.base import Attack
 from sfumato.attacks.membership.overfitted_classifier import fit_memoriser
 from sfumato.attacks.membership.training_records import TrainingMembership
+from sfumato.attacks.reconstruction.own_decoder import OwnDecoder
 from sfumato.attacks.registry import training_suite
 from sfumato.auditing.controls import Values
 from sfumato.auditing.plans.base import Plan, Scene, Stage
@@ -27,9 +28,13 @@ class TrainingPlan(Plan):
 
     def attacks(self) -> list[Attack]:
         effort = self.scene.effort
-        return training_suite(shadows=effort.shadows, records=effort.shadow_records)
+        own: list[Attack] = [] if self._model.decode is None else [OwnDecoder()]
+        return [*own, *training_suite(shadows=effort.shadows, records=effort.shadow_records)]
 
     def stage(self, attack: Attack, knowledge: Knowledge) -> Stage | None:
+        scene = self.scene
+        if isinstance(attack, OwnDecoder):
+            return scene.lined_up(attack, replace(knowledge, model=self._model), scene.release, scene.truth)
         return self._staged(knowledge, self._model, self._refit) if isinstance(attack, TrainingMembership) else None
 
     def control(self, attack: Attack, knowledge: Knowledge) -> Values | None:

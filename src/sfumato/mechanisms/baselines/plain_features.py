@@ -16,7 +16,7 @@ from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism, Progress
 from sfumato.mechanisms.encoder_mechanism import Discriminative, PlainNetwork
-from sfumato.mechanisms.parameters import number, whole
+from sfumato.mechanisms.parameters import flag, number, whole
 from sfumato.nets.encoders import classifier, output_shape
 from sfumato.nets.training_loop import as_tensor, forward_in_batches, minibatches
 
@@ -58,13 +58,15 @@ class _Projection(nn.Module):
 class DNNResized(DNN):
     """``dnn-resized``: features reduced by PCA, plus Laplace noise (Ossia et al. 2017).
 
-    The classifier is trained on what leaves, with fresh noise every epoch.
+    The classifier is trained on what leaves, with fresh noise every epoch; with ``clean`` on components without noise,
+    as the paper of ``ran`` does.
     """
 
     name = "dnn-resized"
     knob = "noise"
 
     noise: float = number(default=0.5, low=0.0, high=100.0, above_low=True, help="scale of the Laplace noise")
+    clean: bool = flag(default=False, help="train the classifier without the noise, as the paper of ran does")
     components: int = whole(default=64, low=1, high=100_000, help="principal components that leave")
 
     traits = Traits(role="baseline", randomised=True)
@@ -88,15 +90,17 @@ class DNNResized(DNN):
             progress(1, 1, {})
 
     def _fit_classifier(self, scores: Tensor, y: Tensor) -> None:
-        """Train the receiver's classifier on noisy components."""
+        """Train the receiver's classifier on components, noisy unless ``clean``."""
         game = Discriminative(nn.Identity(), self.resized_classifier_, self.rate)
         self.resized_classifier_.train()
         for epoch in range(self.epochs):
             seed = derive_seed(self.seed, "dnn-resized", "classifier", epoch)
             randomness = Seeded(seed)
             for rows in minibatches(len(scores), self.batch, seed):
-                noise = randomness.laplace(tuple(scores[rows].shape), self.noise)
-                game.play(scores[rows] + torch.from_numpy(noise).float(), y[rows])
+                seen = scores[rows]
+                if not self.clean:
+                    seen = seen + torch.from_numpy(randomness.laplace(tuple(seen.shape), self.noise)).float()
+                game.play(seen, y[rows])
 
     def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
         features = forward_in_batches(nn.Sequential(self.encoder_, self.projection_), as_tensor(x)).numpy()

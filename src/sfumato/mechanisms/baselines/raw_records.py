@@ -13,7 +13,7 @@ from sfumato.core.guarantee import Guarantee, empirical
 from sfumato.core.randomness import Randomness
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.encoder_mechanism import PlainNetwork
-from sfumato.mechanisms.parameters import number
+from sfumato.mechanisms.parameters import flag, number
 from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 
@@ -41,19 +41,20 @@ class Undefended(PlainNetwork):
 class Noisy(Undefended):
     """``noisy``: Laplace noise of scale ``noise`` on records in [0, 1].
 
-    The service's network is trained on noisy records (fresh noise every epoch). The paper tests a network that was
-    trained on clean ones; that only makes the baseline weaker.
+    The service's network is trained on noisy records (fresh noise every epoch), with ``clean`` on records without it,
+    as the paper of ``ran`` does; that only makes the baseline weaker.
     """
 
     name = "noisy"
     knob = "noise"
 
     noise: float = number(default=0.5, low=0.0, high=100.0, above_low=True, help="scale of the Laplace noise")
+    clean: bool = flag(default=False, help="train the service's network without the noise, as the paper of ran does")
 
     traits = Traits(role="baseline", randomised=True)
 
     def _protect(self, x: Tensor, randomness: Randomness) -> Tensor:
-        return x + torch.from_numpy(randomness.laplace(tuple(x.shape), self.noise)).float()
+        return x if self.clean else x + torch.from_numpy(randomness.laplace(tuple(x.shape), self.noise)).float()
 
     def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
         return x + randomness.laplace(x.shape, self.noise).astype(np.float32)

@@ -86,7 +86,7 @@ class WrongKey:
 
 
 @dataclass(frozen=True)
-class Asked:
+class LedgerLine:
     """One line of the ledger: a query to the private records, how often it was asked and with how much noise."""
 
     part: str
@@ -106,7 +106,7 @@ class Budget:
     epsilon_rdp: float
     delta: float
     bypassed: str | None
-    asked: tuple[Asked, ...]
+    asked: tuple[LedgerLine, ...]
 
 
 @dataclass(frozen=True)

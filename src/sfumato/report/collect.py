@@ -18,7 +18,6 @@ from sfumato.core.score import Score
 from sfumato.core.threats import Threat, register
 from sfumato.core.traits import Traits
 from sfumato.report.audited_runs import (
-    Asked,
     Budget,
     Colouring,
     Confusion,
@@ -26,6 +25,7 @@ from sfumato.report.audited_runs import (
     Floats,
     Gallery,
     Group,
+    LedgerLine,
     Reading,
     Run,
     WrongKey,
@@ -246,9 +246,9 @@ def _budget(value: Any) -> Budget | None:
     )
 
 
-def _asked(event: Mapping[str, Any]) -> Asked:
+def _asked(event: Mapping[str, Any]) -> LedgerLine:
     rate, noise, epsilon = (float(event[name]) for name in ("rate", "noise", "epsilon_alone"))
-    return Asked(str(event["part"]), str(event["name"]), int(event["count"]), rate, noise, epsilon)
+    return LedgerLine(str(event["part"]), str(event["name"]), int(event["count"]), rate, noise, epsilon)
 
 
 def _wrong_key(value: Mapping[str, Any] | None) -> WrongKey | None:

@@ -18,7 +18,7 @@ EPSILON = 3.45
 
 
 def run() -> dict[str, Any]:
-    """All 60,000 training records, all threads; the student is that of ``synth-table1``."""
+    """All 60,000 training records, all threads; the student is the usual one of pictures."""
     claim = f"60,000 records are drawn in ≤ {DRAWING:g} s; learning, drawing and a student take ≤ {WHOLE / 60:g} min"
     try:
         train, test = (load("mnist", utility="digit", private=(), part=part) for part in ("train", "test"))

@@ -5,8 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sfumato.auditing.fidelity import columns_of, fidelity_scores, nearest_real
-from sfumato.auditing.similarity import frechet_distance, inside, shape_likeness, trend_likeness
+from sfumato.auditing.fidelity import columns_of, fidelity_scores, nearest_real, one_by_one
+from sfumato.auditing.similarity import (
+    contrasts,
+    dynamic_ranges,
+    frechet_distance,
+    inside,
+    nearest_rows,
+    shape_likeness,
+    trend_likeness,
+)
 from sfumato.core.dataset import Dataset, Splits
 from sfumato.core.guarantee import empirical
 from sfumato.core.release import Release
@@ -71,14 +79,53 @@ def released(data: Dataset) -> Release:
     return Release("test", data.x, empirical("A test."), data.utility)
 
 
+def test_contrast_and_dynamic_range_by_hand() -> None:
+    pictures = np.zeros((2, 1, 2, 2), dtype=np.float32)
+    pictures[0, 0] = [[0.0, 0.0], [1.0, 1.0]]
+    pictures[1, 0] = [[0.2, 0.2], [0.2, 0.6]]
+    assert contrasts(pictures) == pytest.approx([0.5, 0.4 * np.sqrt(3) / 4])
+    assert dynamic_ranges(pictures) == pytest.approx([1.0, 0.4])
+
+
+def test_nearest_rows_are_found_block_by_block() -> None:
+    among = np.random.default_rng(0).random((40, 1, 2, 2)).astype(np.float32)
+    rows = np.random.default_rng(1).integers(0, 40, 1100)
+    np.testing.assert_array_equal(nearest_rows(among[rows], among), rows)
+
+
+def test_numbers_drawn_one_by_one_keep_each_share_and_no_record() -> None:
+    x = np.repeat([[0.0, 0.0], [1.0, 1.0]], [300, 100], axis=0).astype(np.float32)
+    drawn = one_by_one(x, 4000, np.random.default_rng(0))
+    assert drawn.mean(axis=0) == pytest.approx([0.25, 0.25], abs=0.03)
+    assert (drawn[:, 0] != drawn[:, 1]).mean() == pytest.approx(2 * 0.25 * 0.75, abs=0.03)
+
+
 def test_real_pictures_score_as_the_control_and_noise_as_the_baseline(parity: Splits) -> None:
+    """But for the neighbours of the owner's records, which are those records."""
     real = {s.metric: s for s in fidelity_scores(released(parity.owner), parity, 1, seed=0)}
-    assert set(real) == {"frechet-distance", "precision", "recall"}
+    near = {"other-class-neighbours", "exact-copies"}
+    assert set(real) == {"frechet-distance", "precision", "recall", "contrast", "dynamic-range", *near}
     for score in real.values():
         assert score.threat == "fidelity" and not score.primary
         assert score.control is not None and score.baseline is not None
-        nearer = abs(score.value - score.control) < 0.3 * abs(score.value - score.baseline)
-        assert nearer, score
+        if score.metric not in (*near, "contrast", "dynamic-range"):
+            assert abs(score.value - score.control) < 0.3 * abs(score.value - score.baseline), score
+    assert real["exact-copies"].value == 1.0 and real["exact-copies"].control < 0.1
+    assert real["other-class-neighbours"].value == 0.0
+    assert 0.0 < real["other-class-neighbours"].control < 0.4 < real["other-class-neighbours"].baseline
+    assert real["contrast"].ci[0] < 1.0 < real["contrast"].ci[1]
+
+
+def test_paler_pictures_have_less_contrast_and_no_other_neighbours(parity: Splits) -> None:
+    pale = Dataset(0.8 * parity.victim.x, parity.schema, parity.victim.utility, name="pale")
+    found = {s.metric: s for s in fidelity_scores(released(pale), parity, 1, seed=0)}
+    assert found["contrast"].ci[1] < 1.0 and found["contrast"].value == pytest.approx(0.8, abs=0.02)
+    assert found["dynamic-range"].ci[1] < 1.0
+    assert found["exact-copies"].value == 0.0
+
+
+def test_noise_scores_as_the_baseline(parity: Splits) -> None:
+    real = {s.metric: s for s in fidelity_scores(released(parity.owner), parity, 1, seed=0)}
     noise = np.random.default_rng(0).integers(0, 2, parity.owner.x.shape).astype(np.float32)
     found = {s.metric: s.value for s in fidelity_scores(Release("t", noise, empirical("A test.")), parity, 1, seed=0)}
     assert found["precision"] < 0.05 and found["frechet-distance"] > 10 * real["frechet-distance"].value

@@ -73,18 +73,18 @@ def test_a_finding_speaks_of_its_counts() -> None:
     assert not Finding("zero", "convolution 1", 1.0, DELTA, 1000, 1000, 2000).refutes
 
 
-def test_study_has_a_row_for_every_test_and_all_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_study_refutes_the_noise_layer_and_not_a_sound_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(synth_flaw.DRAWS, "smoke", 60)
     monkeypatch.setattr(synth_flaw, "_BLANK", (100.0,))
     monkeypatch.setattr(synth_flaw, "_NATURAL", (16.0,))
-    result = synth_flaw.run(scale="smoke")
-    assert set(result) >= {"study", "scale", "seeds", "seconds", "statement", "rows"}
-    assert len(result["rows"]) == 3 + 2 + 3
-    assert all(row["holds"] for row in result["rows"])
-    refuted = [row for row in result["rows"] if row["name"].startswith("convolution")]
-    assert all(row["ours"] > row["paper"] for row in refuted)
+    found = [row.to_json("smoke") for row in synth_flaw.rows(scale="smoke")]
+    assert len(found) == 3 + 2 + 3
+    theirs = [row for row in found if row["name"].startswith("convolution")]
+    assert {(row["claim"], row["verdict"]) for row in theirs} == {("synth-theorem-2", "does not hold")}
+    assert all(row["ours"] > row["asked"]["bound"] and row["paper"] is None for row in theirs)
+    assert all(row["claim"] is None for row in found if row not in theirs), "DP-SGD is no claim of the paper"
 
 
 def test_study_knows_its_scales() -> None:
     with pytest.raises(UsageError, match="scale"):
-        synth_flaw.run(scale="huge")
+        synth_flaw.rows(scale="huge")

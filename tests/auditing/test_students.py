@@ -14,7 +14,7 @@ from sfumato.core.release import Release
 FOREST = "sklearn.ensemble.RandomForestClassifier"
 
 
-@pytest.mark.parametrize("name", ["cnn", "mlp", "logistic", FOREST, "sklearn.svm.LinearSVC"])
+@pytest.mark.parametrize("name", ["cnn", "paper-cnn", "mlp", "logistic", FOREST, "sklearn.svm.LinearSVC"])
 def test_a_student_of_real_records_beats_the_majority(name: str, parity: Splits) -> None:
     real = Release("none", parity.owner.x, empirical("A test."), parity.owner.utility)
     scores = student_scores(
@@ -74,6 +74,7 @@ def test_students_suit_the_kind_of_data() -> None:
         ("sklearn.ensemble.NoSuchForest", "has no such classifier"),
         ("sklearn.linear_model.Ridge", "no classifier"),
         ("cnn", "needs pictures"),
+        ("paper-cnn", "paper-cnn needs pictures"),
     ],
 )
 def test_a_student_that_cannot_be_used_is_refused(name: str, reason: str) -> None:

@@ -12,6 +12,7 @@ from synth_replay import assert_learns_from_answers_alone, learnt, ledger_for, r
 from torch import nn
 from torch.nn import functional as F
 
+from sfumato.auditing.students import HIDDEN, PAPER_CNN
 from sfumato.core.dataset import Splits
 from sfumato.core.errors import RuleBroken
 from sfumato.core.schema import Schema
@@ -65,7 +66,10 @@ def test_the_papers_networks_have_the_papers_layers() -> None:
         assert count(network.before, nn.Conv2d) == 3
         assert count(network.before, nn.BatchNorm2d) == 0
         assert count(network.after, nn.BatchNorm2d) == convolutions - 3
-    assert (count(student((1, 28, 28), 10), nn.Conv2d), count(student((1, 28, 28), 10), nn.Linear)) == (2, 2)
+    theirs = student((1, 28, 28), 10, hidden=HIDDEN[PAPER_CNN])
+    assert (count(theirs, nn.Conv2d), count(theirs, nn.MaxPool2d), count(theirs, nn.BatchNorm2d)) == (2, 2, 2)
+    assert count(theirs, nn.Linear) == 3, "two hidden layers and the output layer (§5.2)"
+    assert count(theirs, nn.ReLU) == 4
 
 
 def test_noise_layer_clips_each_record_and_adds_its_noise() -> None:

@@ -128,13 +128,16 @@ def test_the_study_compares_those_that_finish_and_names_those_that_do_not(tmp_pa
     effort, said = PeerEffort((2.0,), ("mst", "aim"), 60.0, 2), []
     train, test = people(), people(seed=1)
     found = compared(train, test, effort, seed=0, out=tmp_path / "study", say=said.append)
-    rows = {(row.name, row.metric): row for row in found}
-    ours = rows["synth, tree, ε = 2: boosted-trees", "accuracy"]
-    theirs = rows["SmartNoise MST, ε = 2: boosted-trees", "accuracy"]
+    rows = {row.name: row for row in found}
+    assert len(rows) == len(found)
+    ours = rows["synth, tree, ε = 2: boosted-trees, accuracy"]
+    theirs = rows["SmartNoise MST, ε = 2: boosted-trees, accuracy"]
     assert ours.ours > 0.7 and ours.ci[0] <= ours.ours <= ours.ci[1] and theirs.ours > 0.9, "it draws the records again"
-    assert ours.holds is False and theirs.holds is None, "ahead of every peer, it would hold"
-    assert rows["SmartNoise AIM, ε = 2: cells", "seconds"].holds is None
-    assert rows["the real records: logistic", "auroc"].ours > 0.9
+    assert (ours.seeds, theirs.seeds) == (2, 1)
+    assert ours.ci[1] - ours.ci[0] > theirs.ci[1] - theirs.ci[0], "two runs differ, and their interval holds that too"
+    assert "SmartNoise AIM, ε = 2: cells" in rows
+    assert rows["the real records: logistic, auroc"].ours > 0.9
+    assert all(row.asked is None for row in found) and not synth_peers.STUDY.claims, "the paper says nothing of tables"
     assert json.loads((tmp_path / "study" / "aim-2.json").read_text())["failed"] == "cells"
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "study").iterdir()}
     again = compared(train, test, effort, seed=0, out=tmp_path / "study", say=said.append)

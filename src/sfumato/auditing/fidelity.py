@@ -1,7 +1,9 @@
 """How much synthetic records are like real ones; it ranks no mechanism and says nothing about privacy.
 
 Synthetic records are held against the victims, which the model has never seen. The control is the owner's own records
-in their place, what a perfect model would get; the baseline, records drawn uniformly from the domain.
+in their place, what a perfect model would get. The baseline knows no record as a whole: rows of a table are drawn
+uniformly from the domain, and every number of other records by itself from the attacker's. Where the owner's records
+are what is compared with (``neighbour_scores``), the control is the victims in place of the synthetic records.
 """
 
 from __future__ import annotations
@@ -13,7 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.auditing.domain_records import uniform
-from sfumato.auditing.similarity import Codes, frechet_distance, inside, shape_likeness, trend_likeness
+from sfumato.auditing.similarity import (
+    Codes,
+    contrasts,
+    dynamic_ranges,
+    frechet_distance,
+    inside,
+    nearest_rows,
+    shape_likeness,
+    trend_likeness,
+)
 from sfumato.auditing.students import usual_network
 from sfumato.core.dataset import Dataset, FloatArray, IntArray, Splits
 from sfumato.core.intervals import Interval, wilson
@@ -28,6 +39,13 @@ from sfumato.nets.training_loop import as_tensor, forward_in_batches
 THREAT = "fidelity"
 SHAPES, TRENDS = "column-shapes", "pair-trends"
 FRECHET, PRECISION, RECALL = "frechet-distance", "precision", "recall"
+CONTRAST, RANGE = "contrast", "dynamic-range"
+"""Means of the synthetic pictures in shares of the real ones' (the paper's Figure 2)."""
+OTHER_CLASS, COPIES = "other-class-neighbours", "exact-copies"
+"""Shares of the synthetic records (the paper's Figure 3)."""
+_LOWER = (FRECHET, OTHER_CLASS, COPIES)
+_ROUNDING = 0.5 / 255
+"""Pictures that differ by no more in any pixel are the same in 8 bits."""
 _BINS = 10
 """Intervals of a numeric column."""
 _MOST_ROWS, _MOST_PICTURES = 20_000, 2000
@@ -43,15 +61,16 @@ Found = dict[str, tuple[float, Interval]]
 
 def fidelity_scores(release: Release, splits: Splits, epochs: int, seed: int) -> list[Score]:
     """Tables: shapes of columns and trends of pairs. Other records: Fréchet distance, precision and recall in the
-    features of a classifier that was trained on the attacker's real records."""
+    features of a classifier that was trained on the attacker's real records, and the nearest records of the owner; of
+    pictures, contrast and dynamic range."""
     started = time.perf_counter()
     owner, victim = splits.owner, splits.victim
     seed = derive_seed(seed, THREAT)
     labels = [name for name in release.utility if name in victim.utility]
     table = victim.schema.kind == "table"
     most = min(_MOST_ROWS if table else _MOST_PICTURES, len(victim), len(owner), len(release))
-    random = uniform(victim.schema, most, derive_seed(seed, "uniform"))
     rng = np.random.default_rng(seed)
+    random = uniform(victim.schema, most, derive_seed(seed, "uniform")) if table else one_by_one(splits.attacker.x, most, rng)
     spread = {name: rng.integers(0, len(victim.schema.classes(name)), most) for name in labels}
     sets = {
         name: _some(x, {label: codes[label] for label in labels}, most, rng)
@@ -64,6 +83,10 @@ def fidelity_scores(release: Release, splits: Splits, epochs: int, seed: int) ->
     }
     compare = _tables(victim.schema, seed) if table else _vectors(splits.attacker, epochs, seed)
     found = {name: compare(sets["real"], one) for name, one in sets.items() if name != "real"}
+    if not table:
+        near = {"value": sets["value"], "control": sets["real"], "baseline": sets["baseline"]}
+        for name, one in near.items():
+            found[name] |= _neighbours(one, owner)
     seconds = round(time.perf_counter() - started, 3)
     return [
         _score(metric, value, ci, found["baseline"][metric][0], found["control"][metric][0], most, seconds)
@@ -73,9 +96,14 @@ def fidelity_scores(release: Release, splits: Splits, epochs: int, seed: int) ->
 
 def nearest_real(samples: FloatArray, owner: Dataset) -> FloatArray:
     """The owner's record nearest to each sample, by Euclidean distance: what a copy would show."""
-    flat, points = owner.x.reshape(len(owner), -1), samples.reshape(len(samples), -1)
-    squared = (flat**2).sum(axis=1)[None, :] - 2.0 * points @ flat.T  # (N, M), less |point|²
-    return np.asarray(owner.x[squared.argmin(axis=1)])
+    return np.asarray(owner.x[nearest_rows(samples, owner.x)])
+
+
+def one_by_one(x: FloatArray, rows: int, rng: np.random.Generator) -> FloatArray:
+    """So many records whose numbers are each drawn from those of ``x`` at that place, without regard to the others."""
+    flat = x.reshape(len(x), -1)
+    drawn = np.take_along_axis(flat, rng.integers(0, len(flat), (rows, flat.shape[1])), axis=0)
+    return np.asarray(drawn.reshape(rows, *x.shape[1:]))
 
 
 def columns_of(x: FloatArray, labels: Mapping[str, IntArray], schema: Schema) -> tuple[Codes, list[int]]:
@@ -116,15 +144,34 @@ def _tables(schema: Schema, seed: int) -> Callable[[Set, Set], Found]:
     return compare
 
 
+def _neighbours(samples: Set, owner: Dataset) -> Found:
+    """How many samples have a nearest record of another class, and how many are that record."""
+    x, labels = samples
+    rows = nearest_rows(x, owner.x)
+    same = np.abs(x - owner.x[rows]).reshape(len(x), -1).max(axis=1) <= _ROUNDING
+    found: Found = {COPIES: (float(same.mean()), wilson(float(same.sum()), len(x)))}
+    for label, codes in list(labels.items())[:1]:
+        other = owner.utility[label][rows] != codes
+        found[OTHER_CLASS] = (float(other.mean()), wilson(float(other.sum()), len(x)))
+    return found
+
+
 def _vectors(attacker: Dataset, epochs: int, seed: int) -> Callable[[Set, Set], Found]:
     features = _features(attacker, epochs, seed)
+    shown = {CONTRAST: contrasts, RANGE: dynamic_ranges} if attacker.schema.kind == "image" else {}
 
     def compare(real: Set, other: Set) -> Found:
         a, b = features(real[0]), features(other[0])
         distance = frechet_distance(a, b)
         spread = _deviation(lambda i, j: frechet_distance(a[i], b[j]), len(a), len(b), seed)
         precision, recall = inside(b, a), inside(a, b)
-        return {
+        seen: Found = {}
+        for metric, of in shown.items():
+            ours, theirs = of(other[0]), of(real[0])
+            ratio = float(ours.mean() / theirs.mean())
+            half = _deviation(lambda i, j, a=theirs, b=ours: b[j].mean() / a[i].mean(), len(theirs), len(ours), seed)  # type: ignore[misc]
+            seen[metric] = ratio, (max(0.0, ratio - half), ratio + half)
+        return seen | {
             FRECHET: (distance, (max(0.0, distance - spread), distance + spread)),
             PRECISION: (float(precision.mean()), wilson(float(precision.sum()), len(b))),
             RECALL: (float(recall.mean()), wilson(float(recall.sum()), len(a))),
@@ -166,7 +213,7 @@ def _some(x: FloatArray, labels: Mapping[str, IntArray], most: int, rng: np.rand
 
 
 def _score(metric: str, value: float, ci: Interval, baseline: float, control: float, n: int, seconds: float) -> Score:
-    better: Direction = "lower" if metric == FRECHET else "higher"
+    better: Direction = "lower" if metric in _LOWER else "higher"
     return Score(
         attack="fidelity",
         threat=THREAT,
@@ -178,5 +225,5 @@ def _score(metric: str, value: float, ci: Interval, baseline: float, control: fl
         control=control,
         n=n,
         seconds=seconds,
-        limits=(0.0, np.inf if metric == FRECHET else 1.0),
+        limits=(0.0, np.inf if metric in (FRECHET, CONTRAST, RANGE) else 1.0),
     )

@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.core.dataset import FloatArray
 from sfumato.core.metrics import Values
 
 Codes = npt.NDArray[np.int64]
@@ -68,6 +69,24 @@ def inside(points: Values, manifold: Values, neighbours: int = 3) -> Values:
         squared = (part**2).sum(axis=1)[:, None] + sizes[None, :] - 2.0 * part @ manifold.T
         found[start : start + 512] = (squared <= radii[None, :] ** 2 + 1e-9).any(axis=1)
     return found
+
+
+def contrasts(pictures: FloatArray) -> Values:
+    """The RMS contrast of each picture (N, C, H, W): the standard deviation of its pixels."""
+    return np.asarray(pictures.reshape(len(pictures), -1).std(axis=1), dtype=np.float64)
+
+
+def dynamic_ranges(pictures: FloatArray) -> Values:
+    """The brightest pixel of each picture (N, C, H, W) less the darkest."""
+    return np.asarray(np.ptp(pictures.reshape(len(pictures), -1), axis=1), dtype=np.float64)
+
+
+def nearest_rows(samples: FloatArray, among: FloatArray) -> npt.NDArray[np.intp]:
+    """The place of the record nearest to each sample, by Euclidean distance."""
+    flat, points = among.reshape(len(among), -1), samples.reshape(len(samples), -1)
+    sizes = (flat**2).sum(axis=1)
+    blocks = [points[start : start + 512] for start in range(0, len(points), 512)]
+    return np.concatenate([(sizes[None, :] - 2.0 * block @ flat.T).argmin(axis=1) for block in blocks])
 
 
 def _overlap(real: Codes, other: Codes, size: int) -> float:

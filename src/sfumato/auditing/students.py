@@ -26,8 +26,10 @@ from sfumato.nets.encoders import classifier
 from sfumato.nets.student_cnn import student as student_network
 from sfumato.nets.training_loop import as_tensor, channels_last, decay_rate, forward_in_batches, minibatches, take_step
 
-CNN, MLP, LOGISTIC, TREES = "cnn", "mlp", "logistic", "boosted-trees"
-STUDENTS = (CNN, MLP, LOGISTIC, TREES)
+CNN, PAPER_CNN, MLP, LOGISTIC, TREES = "cnn", "paper-cnn", "mlp", "logistic", "boosted-trees"
+STUDENTS = (CNN, PAPER_CNN, MLP, LOGISTIC, TREES)
+HIDDEN = {CNN: (128,), PAPER_CNN: (128, 128)}
+"""Sizes of the hidden layers after the convolutions; the paper has two (§5.2)."""
 _STEPS = 60
 """At least so many make an epoch: a student with few records passes over them more often."""
 _BATCH = 128
@@ -51,8 +53,8 @@ def check_students(names: Sequence[str], shape: Sequence[int]) -> None:
     for name in names:
         if name not in STUDENTS:
             _estimator(name, 0)
-        if name == CNN and not _has_pictures(shape):
-            raise UsageError(f"the student cnn needs pictures of 8 × 8 or more, records have shape {tuple(shape)}.")
+        if name in HIDDEN and not _has_pictures(shape):
+            raise UsageError(f"the student {name} needs pictures of 8 × 8 or more, records have shape {tuple(shape)}.")
 
 
 def student_scores(
@@ -85,18 +87,18 @@ def name_of(student: str) -> str:
 def fit_student(name: str, x: FloatArray, y: IntArray, classes: int, epochs: int, width: int, seed: int) -> Predict:
     """A student of that name, trained on records (N, *shape) with one of ``classes`` codes each.
 
-    ``width`` is the number of filters in the first convolution of the paper's CNN.
+    ``width`` is the number of filters in the first convolution of a CNN.
     """
-    if name not in (CNN, MLP):
+    if name not in (*HIDDEN, MLP):
         return _fit_estimator(_estimator(name, seed % 2**32), x, y, classes, seed)
-    make = _pictured(width) if name == CNN else _perceptron
+    make = _perceptron if name == MLP else _pictured(width, HIDDEN[name])
     network = _trained(make, x, y, classes, epochs, seed)
     return lambda points: softmax(forward_in_batches(network, as_tensor(points)).numpy())
 
 
 def usual_network(x: FloatArray, y: IntArray, classes: int, *, epochs: int, seed: int, width: int) -> nn.Sequential:
     """A trained network of the kind that suits the records; its last layer but one is ReLU."""
-    make = _pictured(width) if _has_pictures(x.shape[1:]) else _perceptron
+    make = _pictured(width, HIDDEN[CNN]) if _has_pictures(x.shape[1:]) else _perceptron
     return _trained(make, x, y, classes, epochs, seed)
 
 
@@ -120,8 +122,8 @@ def _trained(make: Make, x: FloatArray, y: IntArray, classes: int, epochs: int, 
     return network
 
 
-def _pictured(width: int) -> Make:
-    return lambda shape, classes: student_network(shape, classes, width=width)
+def _pictured(width: int, hidden: Sequence[int]) -> Make:
+    return lambda shape, classes: student_network(shape, classes, width=width, hidden=hidden)
 
 
 def _perceptron(shape: tuple[int, ...], classes: int) -> nn.Sequential:

@@ -8,7 +8,7 @@ from sfumato.core.score import Score
 from sfumato.report.audited_runs import Reading
 
 _PERCENT = {"accuracy", "balanced-accuracy", "category-accuracy", "whole-record", "rate", "tpr-at-1-fpr"}
-_PERCENT |= {"precision", "recall", "overlap", "tpr-at-0.1-fpr"}
+_PERCENT |= {"precision", "recall", "overlap", "tpr-at-0.1-fpr", "other-class-neighbours", "exact-copies"}
 ERRORS = {"mse", "l1"}  # drawn on a logarithmic scale
 _UNITS = {"psnr": (1, "dB"), "angle": (3, "rad"), "angle-folded": (3, "rad")}  # decimals and unit
 _METRICS = {
@@ -29,6 +29,10 @@ _METRICS = {
     "column-shapes": "column shapes",
     "pair-trends": "column pair trends",
     "frechet-distance": "Fréchet distance",
+    "contrast": "contrast, in shares of real",
+    "dynamic-range": "dynamic range, in shares of real",
+    "other-class-neighbours": "nearest of another class",
+    "exact-copies": "exact copies",
 }
 _GREEK = {"lam": "λ", "lambda": "λ", "epsilon": "ε", "eps": "ε", "delta": "δ", "sigma": "σ", "beta": "β"}
 

@@ -24,6 +24,7 @@ from sfumato.studies import (
     synth,
     synth_file,
     synth_flaw,
+    synth_ours,
     synth_peers,
 )
 from sfumato.studies.base import Measurement, Part, Scale, Study, study_result
@@ -38,6 +39,8 @@ _STUDIES: dict[str, Study | Measurement] = {
         *filter.STUDIES,
         *phase.STUDIES,
         *synth.STUDIES,
+        *synth_ours.STUDIES,
+        synth_ours.CANARIES,
         synth_peers.STUDY,
         synth_flaw.STUDY,
         synth_file.STUDY,

@@ -109,9 +109,7 @@ def _utility(
         say(f"{name}: student {student}")
         for label in release.utility:
 
-            def learns(
-                source: Release, control: Values, student: str = student, label: str = label
-            ) -> list[Score]:
+            def learns(source: Release, control: Values, student: str = student, label: str = label) -> list[Score]:
                 return student_scores(
                     student,
                     source,

@@ -99,7 +99,9 @@ def fresh_scores(
     scores = answer_scores(FRESH, label, softmax(logits), victim, seconds, control)
     if clean is not None:
         logits = forward_in_batches(network, as_tensor(clean)).numpy()
-        scores += classification_scores(CLEAN, label, softmax(logits), victim, seconds, control.get("accuracy"), primary=False)
+        scores += classification_scores(
+            CLEAN, label, softmax(logits), victim, seconds, control.get("accuracy"), primary=False
+        )
     return scores
 
 
@@ -134,7 +136,9 @@ def answer_scores(
     primary: bool = True,
 ) -> list[Score]:
     """What a receiver's class probabilities are worth, and how groups fare with them."""
-    useful = classification_scores(task, label, probabilities, victim, seconds, control.get("accuracy"), primary=primary)
+    useful = classification_scores(
+        task, label, probabilities, victim, seconds, control.get("accuracy"), primary=primary
+    )
     return [*useful, *fairness_scores(task, label, probabilities, victim, control, primary=primary)]
 
 

@@ -36,9 +36,7 @@ def wilson(successes: float, n: float, quantile: float = _Z) -> Interval:
     return (max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half)))
 
 
-def share_interval(
-    hits: Values, subjects: npt.NDArray[Any] | None = None, confidence: float = CONFIDENCE
-) -> Interval:
+def share_interval(hits: Values, subjects: npt.NDArray[Any] | None = None, confidence: float = CONFIDENCE) -> Interval:
     """Return the interval of the mean of values in [0, 1]: Wilson's, for as many records as the subjects are worth."""
     groups = _groups(subjects, len(hits))
     if groups is None:

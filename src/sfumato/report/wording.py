@@ -29,6 +29,9 @@ _METRICS = {
     "column-shapes": "column shapes",
     "pair-trends": "column pair trends",
     "frechet-distance": "Fréchet distance",
+    "demographic-parity-difference": "demographic parity difference",
+    "equal-opportunity-difference": "equal opportunity difference",
+    "equalised-odds-difference": "equalised odds difference",
 }
 _GREEK = {"lam": "λ", "lambda": "λ", "epsilon": "ε", "eps": "ε", "delta": "δ", "sigma": "σ", "beta": "β"}
 

@@ -32,9 +32,9 @@ from sfumato.core.metrics import Values
 from sfumato.core.score import Score
 from sfumato.core.threats import FAIRNESS
 
-PARITY = "demographic-parity-difference"
-OPPORTUNITY = "equal-opportunity-difference"
-ODDS = "equalised-odds-difference"
+PARITY = "demographic-parity-gap"
+OPPORTUNITY = "equal-opportunity-gap"
+ODDS = "equalised-odds-gap"
 MEASURES = (PARITY, OPPORTUNITY, ODDS)
 FEWEST = 30
 """Records of a group that a rate is read from; a smaller group is left out, and that is said."""

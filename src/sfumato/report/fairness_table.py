@@ -37,7 +37,9 @@ def fairness_sentence(run: Run) -> str:
     worst = max(run.fairness, key=lambda score: score.value, default=None)
     if worst is None:
         return ""
-    raw = f", trained on raw records {reference(worst.control, worst.metric)}" if worst.control is not None else ""
+    same = [s.control for s in run.fairness if (s.about, s.metric) == (worst.about, worst.metric)]
+    control = next((value for value in (worst.control, *same) if value is not None), None)  # a fresh one's may serve
+    raw = f", trained on raw records {reference(control, worst.metric)}" if control is not None else ""
     said = (
         f"Fairness: the largest difference between groups is {measured(worst)} ({metric_name(worst.metric)} of "
         f"{worst.about}, {worst.attack}); by chance {reference(worst.baseline, worst.metric)}{raw}."

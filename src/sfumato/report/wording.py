@@ -29,9 +29,9 @@ _METRICS = {
     "column-shapes": "column shapes",
     "pair-trends": "column pair trends",
     "frechet-distance": "Fréchet distance",
-    "demographic-parity-difference": "demographic parity difference",
-    "equal-opportunity-difference": "equal opportunity difference",
-    "equalised-odds-difference": "equalised odds difference",
+    "demographic-parity-gap": "demographic parity gap",
+    "equal-opportunity-gap": "equal opportunity gap",
+    "equalised-odds-gap": "equalised odds gap",
 }
 _GREEK = {"lam": "λ", "lambda": "λ", "epsilon": "ε", "eps": "ε", "delta": "δ", "sigma": "σ", "beta": "β"}
 

@@ -304,7 +304,8 @@ def test_an_audit_of_a_mechanism_with_keys_runs_both_suites(digits: Splits) -> N
     schema = digits.schema
     suites = (*features_suite(schema), *rotations_suite(schema, "digit"), *training_suite())
     wanted = {attack.name for attack in suites}
-    assert {score.attack for score in result.attacks} | {name for name, _ in result.skipped} == wanted
+    skipped = {name for name, _ in result.skipped} - {"fairness of digit by ge5"}  # few victims of each digit
+    assert {score.attack for score in result.attacks} | skipped == wanted
     assert {"row", "key", "list-reconstruction", "result:digit", "attribute:ge5"} <= set(result.worst)
     assert ("inverse-mirror", "a rotated message is not the encoder's output") in result.skipped
     assert all(score.control is not None for score in result.attacks)

@@ -51,7 +51,7 @@ def test_fit_prints_its_run_and_configuration_as_json(desk: Path, call: Call) ->
 def test_audit_prints_scores_as_json(desk: Path, call: Call) -> None:
     ended = call("audit", "run", "--effort", "smoke", "--json")
     found = ended.json()
-    assert set(found) >= {"run", "mechanism", "data", "guarantee", "utility", "attacks", "worst"}
+    assert set(found) >= {"run", "mechanism", "data", "guarantee", "utility", "fairness", "attacks", "worst"}
     assert (found["run"], found["mechanism"], found["data"]) == ("run", "ran", "people")
     labelled = {"reconstruction-with-labels", "attribute-with-labels:sex"}
     assert set(found["worst"]) == {"reconstruction", "reidentification", "attribute:sex", "membership", *labelled}

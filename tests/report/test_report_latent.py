@@ -14,6 +14,7 @@ import pytest
 from report_runs import attribute, latent_run, latent_sweep, reconstruction, score, write_run, write_sweep
 
 from sfumato.core.errors import DataError
+from sfumato.report import render_card
 from sfumato.report.collect import collect
 
 HOSTILE = "<img src=x>"
@@ -467,3 +468,44 @@ def test_colours_that_do_not_fit_the_points_are_refused(page, tmp_path):
     rewrite(run / "features.json", colours={"odd": {"classes": ["no"], "codes": [0, 1]}})
     with pytest.raises(DataError, match="do not fit"):
         page(run)
+
+
+# Fairness
+
+
+def with_fairness(run: Path) -> None:
+    """As an audit leaves it: two gaps of odd by ge5, one of them with a group left out."""
+    fair = {"threat": "fairness", "better_for_owner": "lower", "baseline": 0.02, "target": "odd", "group": "ge5"}
+    fresh = score("fresh classifier", "fairness", "demographic-parity-gap", 0.1, control=0.3) | fair
+    note = "Left out, with fewer than 30 records: ge5 <no>."
+    own = score("own classifier", "fairness", "equalised-odds-gap", 0.2, primary=False) | fair | {"note": note}
+    rewrite(run / "scores.json", fairness=[fresh, own])
+
+
+def test_fairness_has_a_folded_table_beside_chance_and_raw_records(page, tmp_path):
+    run = latent_run(tmp_path / "r", "filter", leak=0.6, use=0.9)
+    with_fairness(run)
+    built = page(run)
+    folded = re.search(r'<details class="fold">.*?</details>', built.visible, re.DOTALL)
+    assert folded is not None
+    assert "<b>0.100</b>" in folded[0] and "chance 0.020, raw 0.300" in folded[0] and "too few records" in folded[0]
+    assert "ge5 &lt;no&gt;" in folded[0], "names are escaped"
+    assert "Fairness (odd by ge5)" in built.visible
+    lines = [row for row in csv.DictReader(io.StringIO(built.data["csv"])) if row["threat"] == "fairness"]
+    assert [(row["target"], row["group"], row["worst"], row["leakage"]) for row in lines] == [
+        ("odd", "ge5", "0", "")
+    ] * 2
+
+
+def test_the_card_states_the_largest_gap_and_who_was_left_out(tmp_path):
+    run = latent_run(tmp_path / "r", "filter", leak=0.6, use=0.9)
+    with_fairness(run)
+    text = render_card(run)
+    assert "between groups is 0.200 \\[0.190, 0.210\\] (equalised odds gap of odd by ge5, own classifier)" in text
+    assert "by chance 0.020. Left out, with fewer than 30 records" in text
+
+
+def test_a_run_audited_before_fairness_is_reported_without_it(page, tmp_path):
+    run = latent_run(tmp_path / "r", "filter", leak=0.6, use=0.9)
+    assert "fairness" not in stored(run)
+    assert "Fairness" not in page(run).visible and "Fairness" not in render_card(run)

@@ -10,6 +10,7 @@ import numpy as np
 from sfumato.attacks.base import Attack
 from sfumato.auditing.controls import Controls
 from sfumato.auditing.effort import CPU, Effort
+from sfumato.auditing.fairness import apart, unmeasured
 from sfumato.auditing.information_scores import information_scores
 from sfumato.auditing.payload_picture import picture
 from sfumato.auditing.release_canaries import MOST_RELEASED, RELEASED, TITLE, release_score
@@ -76,7 +77,7 @@ def audit(
     plans = plans_for(mechanism, scene)
     payload, victim = scene.release.payload, splits.victim
     features = picture(payload, victim, effort.geometry, derive_seed(seed, "geometry"))  # first: it may be refused
-    utility = utility_scores(mechanism, scene, say)
+    utility, fairness = apart(utility_scores(mechanism, scene, say))
     found = carry_out(trials(plans, attacks), mechanism.name, say)
     claimed = mechanism.guarantee()
     if claimed.kind == "dp" and attacks is None and effort.tries(CLAIM):
@@ -91,9 +92,10 @@ def audit(
         traits=mechanism.traits,
         data=victim.name,
         guarantee=claimed.beside(scene.release.utility),
-        utility=tuple(utility),
+        utility=utility,
+        fairness=fairness,
         attacks=scores[: len(found.scores)],
-        skipped=tuple(found.skipped),
+        skipped=(*found.skipped, *unmeasured(victim, (s.target for s in utility if s.target))),
         titles=found.titles,
         confusion=found.worst_confusion(victim),
         information=tuple(information_scores(payload, victim, seed)),

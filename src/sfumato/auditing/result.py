@@ -25,7 +25,8 @@ class Audit:
     label, what the worst attribute attack took for what: its name, the classes, and a matrix with the truth in rows and
     the guess in columns. ``information`` is an estimate and ranks nothing. ``wrong_key`` is the accuracy that other
     keys than the right one give, {} for a mechanism without keys. ``repeated`` are attacks on the mean of several
-    releases of the same records: they rank nothing, for whoever releases once.
+    releases of the same records: they rank nothing, for whoever releases once. ``fairness`` is how the groups of each
+    private label fare with what the classifiers of ``utility`` say; it ranks nothing either.
     """
 
     mechanism: str
@@ -42,6 +43,7 @@ class Audit:
     gallery: dict[str, FloatArray] = field(repr=False)
     features: dict[str, Any] = field(repr=False)
     repeated: tuple[Score, ...] = ()
+    fairness: tuple[Score, ...] = ()
 
     @property
     def worst(self) -> dict[str, Score]:
@@ -60,6 +62,7 @@ class Audit:
             "data": self.data,
             "guarantee": self.guarantee.to_json(),
             "utility": [score.to_json() for score in self.utility],
+            "fairness": [score.to_json() for score in self.fairness],
             "attacks": [score.to_json() for score in self.attacks],
             "repeated": [score.to_json() for score in self.repeated],
             "worst": {threat: score.to_json() for threat, score in self.worst.items()},
@@ -68,5 +71,5 @@ class Audit:
             "confusion": self.confusion,
             "information": [score.to_json() for score in self.information],
             "wrong_key": self.wrong_key,
-            "threats": described(s.threat for s in (*self.utility, *self.attacks, *self.information)),
+            "threats": described(s.threat for s in (*self.utility, *self.fairness, *self.attacks, *self.information)),
         }

@@ -16,7 +16,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from sfumato.auditing.utility import classification_scores, softmax
+from sfumato.auditing.controls import Values
+from sfumato.auditing.utility import answer_scores, softmax
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import UsageError, unknown
 from sfumato.core.randomness import derive_seed
@@ -66,17 +67,17 @@ def student_scores(
     epochs: int,
     width: int,
     seed: int,
-    control: float | None,
+    control: Values,
     primary: bool,
 ) -> list[Score]:
-    """Accuracy, balanced accuracy and AUROC of one student of ``release`` on the real victims, for one label."""
+    """Utility and fairness of one student of ``release`` on the real victims, for one label."""
     started = time.perf_counter()
     classes = len(victim.schema.classes(label))
     seed = derive_seed(seed, "student", name, label)
     predict = fit_student(name, release.payload, release.utility[label], classes, epochs, width, seed)
     probabilities = predict(victim.x)
     seconds = time.perf_counter() - started
-    return classification_scores(name_of(name), label, probabilities, victim, seconds, control, primary=primary)
+    return answer_scores(name_of(name), label, probabilities, victim, seconds, control, primary=primary)
 
 
 def name_of(student: str) -> str:

@@ -11,8 +11,9 @@ import numpy as np
 from sfumato.attacks.base import Attack
 from sfumato.attacks.registry import membership_suite
 from sfumato.auditing.canaries import TITLES, canary_scores, obstacle, unheard
-from sfumato.auditing.controls import Controls
+from sfumato.auditing.controls import Controls, Values
 from sfumato.auditing.effort import Effort
+from sfumato.auditing.fairness import apart, unmeasured
 from sfumato.auditing.fidelity import fidelity_scores, nearest_real
 from sfumato.auditing.payload_picture import picture
 from sfumato.auditing.plans.base import Scene
@@ -20,6 +21,7 @@ from sfumato.auditing.plans.synthetic import NO_VICTIM, SyntheticPlan, membershi
 from sfumato.auditing.result import GALLERY, Audit, Say
 from sfumato.auditing.students import check_students, student_scores, usual_students
 from sfumato.auditing.trials import carry_out, trials
+from sfumato.auditing.utility import as_control
 from sfumato.core.dataset import Dataset, FloatArray, Splits
 from sfumato.core.leakage import with_leakage
 from sfumato.core.randomness import derive_seed
@@ -48,12 +50,13 @@ def audit_synthetic(
     check_students(effort.students, splits.schema.shape)
     release = mechanism.release(splits.owner, seed=derive_seed(seed, "owner"))  # as many as it was fitted on
     features = _picture(release, splits, effort, seed)  # first: what is missing for it must not cost an audit
-    utility = _utility(mechanism.name, release, splits, effort, seed, controls, say)
+    utility, fairness = apart(_utility(mechanism.name, release, splits, effort, seed, controls, say))
     knowledge, truth = membership_stage(splits, effort, seed)
     nobody = np.empty(0, dtype=np.intp)
     scene = Scene(mechanism.name, splits, effort, seed, release, knowledge, nobody, controls=controls)
     found = carry_out(trials([SyntheticPlan(scene, truth)], attacks), mechanism.name, say)
     skipped = [*(_left_out(release) if attacks is None else []), *found.skipped]
+    skipped += unmeasured(splits.victim, release.utility)
     if isinstance(mechanism, LearnsByCounter) and attacks is None and effort.tries(CLAIM):
         reason = obstacle(mechanism)
         if reason is None:
@@ -72,7 +75,8 @@ def audit_synthetic(
         traits=mechanism.traits,
         data=splits.victim.name,
         guarantee=mechanism.guarantee().beside(release.utility),
-        utility=tuple(utility),
+        utility=utility,
+        fairness=fairness,
         attacks=with_leakage(found.scores),
         skipped=tuple(skipped),
         titles={**found.titles, **{name: (title, "") for name, title in TITLES.items()}},
@@ -105,9 +109,7 @@ def _utility(
         say(f"{name}: student {student}")
         for label in release.utility:
 
-            def learns(
-                source: Release, control: float | None, student: str = student, label: str = label
-            ) -> list[Score]:
+            def learns(source: Release, control: Values, student: str = student, label: str = label) -> list[Score]:
                 return student_scores(
                     student,
                     source,
@@ -120,8 +122,8 @@ def _utility(
                     primary=student == students[0],
                 )
 
-            real = controls.get(f"student {student}:{label}", lambda: {s.metric: s.value for s in learns(raw, None)})
-            scores += learns(release, real["accuracy"])
+            real = controls.get(f"student {student}:{label}", lambda: as_control(learns(raw, {})))
+            scores += learns(release, real)
     return scores
 
 

@@ -11,6 +11,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from sfumato.attacks.base import Measured, measure_classification
+from sfumato.auditing.controls import Values
+from sfumato.auditing.fairness import fairness_scores
 from sfumato.auditing.plans.base import Scene
 from sfumato.auditing.plans.shared import latents
 from sfumato.auditing.result import Say
@@ -32,7 +34,10 @@ _FEWEST_STEPS = 300
 
 
 def utility_scores(mechanism: Mechanism, scene: Scene, say: Say) -> list[Score]:
-    """The own classifier first (it ranks), then a fresh one for every utility label that a receiver may learn."""
+    """The own classifier first (it ranks), then a fresh one for every utility label that a receiver may learn.
+
+    Beside the scores of each stands how the groups of the private labels fare with it (``fairness.apart``).
+    """
     splits, victim, effort, seed = scene.splits, scene.splits.victim, scene.effort, scene.seed
     say(f"{mechanism.name}: utility")
     scores = []
@@ -42,7 +47,9 @@ def utility_scores(mechanism: Mechanism, scene: Scene, say: Say) -> list[Score]:
     elif isinstance(mechanism, Classifies):
         logits = mechanism.predict(scene.release.payload)
     if logits is not None:
-        scores += own_scores(logits, victim, next(iter(victim.utility)))
+        label, alone = next(iter(victim.utility)), mechanism.traits.hides_result
+        scores += own_scores(logits, victim, label)
+        scores += fairness_scores(OWN, label, softmax(logits), victim, {}, primary=alone)
     if mechanism.traits.hides_result:
         return scores
     owner = mechanism.release(splits.owner, seed=derive_seed(seed, "owner"))
@@ -52,15 +59,13 @@ def utility_scores(mechanism: Mechanism, scene: Scene, say: Say) -> list[Score]:
     for label in victim.utility:
 
         def fresh(
-            a: Release, b: Release, control: float | None, clean: FloatArray | None = None, label: str = label
+            a: Release, b: Release, control: Values, clean: FloatArray | None = None, label: str = label
         ) -> list[Score]:
             codes = splits.owner.utility[label]  # where the labels do not leave, the receiver has them from elsewhere
             return fresh_scores(a, codes, b, victim, label, effort.task_epochs, seed, control, clean)
 
-        control = scene.controls.get(
-            f"{FRESH}:{label}", lambda: {s.metric: s.value for s in fresh(raw_owner, raw_victim, None)}
-        )
-        scores += fresh(owner, scene.release, control["accuracy"], clean)
+        control = scene.controls.get(f"{FRESH}:{label}", lambda: as_control(fresh(raw_owner, raw_victim, {})))
+        scores += fresh(owner, scene.release, control, clean)
     return scores
 
 
@@ -78,10 +83,11 @@ def fresh_scores(
     label: str,
     epochs: int,
     seed: int,
-    control: float | None,
+    control: Values,
     clean: FloatArray | None = None,
 ) -> list[Score]:
-    """A classifier trained on the owner's release with the label's ``codes``, and tested on the victims' release.
+    """A classifier trained on the owner's release with the label's ``codes``, and tested on the victims' release:
+    its scores of utility and of fairness.
 
     And on ``clean``, the victims' representations without any noise, if they are given.
     """
@@ -90,10 +96,12 @@ def fresh_scores(
     network = _train(owner.payload, codes, classes, epochs, derive_seed(seed, "fresh", label))
     logits = forward_in_batches(network, as_tensor(victim_release.payload)).numpy()
     seconds = time.perf_counter() - started
-    scores = classification_scores(FRESH, label, softmax(logits), victim, seconds, control)
+    scores = answer_scores(FRESH, label, softmax(logits), victim, seconds, control)
     if clean is not None:
         logits = forward_in_batches(network, as_tensor(clean)).numpy()
-        scores += classification_scores(CLEAN, label, softmax(logits), victim, seconds, control, primary=False)
+        scores += classification_scores(
+            CLEAN, label, softmax(logits), victim, seconds, control.get("accuracy"), primary=False
+        )
     return scores
 
 
@@ -115,6 +123,28 @@ def _train(payload: FloatArray, labels: IntArray, classes: int, epochs: int, see
         for rows in minibatches(len(x), 128, derive_seed(seed, epoch)):
             take_step(optimiser, F.cross_entropy(network(x[rows]), y[rows]))
     return network
+
+
+def answer_scores(
+    task: str,
+    label: str,
+    probabilities: FloatArray,
+    victim: Dataset,
+    seconds: float,
+    control: Values,
+    *,
+    primary: bool = True,
+) -> list[Score]:
+    """What a receiver's class probabilities are worth, and how groups fare with them."""
+    useful = classification_scores(
+        task, label, probabilities, victim, seconds, control.get("accuracy"), primary=primary
+    )
+    return [*useful, *fairness_scores(task, label, probabilities, victim, control, primary=primary)]
+
+
+def as_control(scores: list[Score]) -> Values:
+    """What the same classifier gets from raw records, by metric and, for fairness, by "metric:private label"."""
+    return {s.metric if s.group is None else f"{s.metric}:{s.group}": s.value for s in scores}
 
 
 def classification_scores(

@@ -269,6 +269,7 @@ def audit(
         OUT,
         Talk,
         claim_line,
+        fairness_lines,
         floor_lines,
         print_json,
         print_text,
@@ -287,7 +288,7 @@ def audit(
     for skipped in scores["skipped"]:
         print_text(f"not run: {skipped['attack']} ({skipped['reason']})")
     print_text("\n".join(promise_lines(scores["guarantee"])))
-    for line in (*floor_lines(scores), *repeated_lines(scores), claim_line(scores)):
+    for line in (*fairness_lines(scores), *floor_lines(scores), *repeated_lines(scores), claim_line(scores)):
         if line:
             print_text(line)
 

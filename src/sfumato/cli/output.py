@@ -98,11 +98,12 @@ def score_table(scores: Mapping[str, Any]) -> Table:
     )
     worst = {(s["attack"], s["target"], s["metric"]) for s in scores["worst"].values()}
     fidelity = [score for score in scores.get("information", ()) if score["threat"] == "fidelity"]
-    for score in (*scores["utility"], *scores["attacks"], *fidelity):
+    for score in (*scores["utility"], *scores["fairness"], *scores["attacks"], *fidelity):
         student = score["threat"] == "utility" and score["metric"] == "accuracy"
         if not (score["primary"] or student or score["metric"] in ("ssim", "auroc") or score in fidelity):
             continue
         name = score["threat"] if score["target"] is None else f"{score['threat']}: {score['target']}"
+        name += f" by {score['group']}" if score["group"] else ""
         marked = (score["attack"], score["target"], score["metric"]) in worst
         table.add_row(
             name,
@@ -147,6 +148,15 @@ def floor_lines(scores: Mapping[str, Any]) -> list[str]:
         f"{s['follows']}, which the release serves with {figure(read.get(s['follows']))}: no mechanism that serves it "
         "as well can be below."
         for s in floors
+    ]
+
+
+def fairness_lines(scores: Mapping[str, Any]) -> list[str]:
+    """What must be said beside the figures of fairness in the table: the positive class, and who was left out."""
+    return [
+        f"{score['metric']} of {score['target']} by {score['group']}: {score['note']}"
+        for score in scores["fairness"]
+        if score["primary"] and score["note"]
     ]
 
 

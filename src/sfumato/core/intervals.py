@@ -20,6 +20,7 @@ from sfumato.core.metrics import Statistic, Values
 
 Interval = tuple[float, float]
 EVERYTHING: Interval = (-math.inf, math.inf)
+CONFIDENCE = 0.95
 _Z = 1.959963984540054
 _FEW = 100
 """Up to so many units the jackknife; above, where it would cost more, quantiles of the normal law or a bootstrap."""
@@ -35,22 +36,28 @@ def wilson(successes: float, n: float, quantile: float = _Z) -> Interval:
     return (max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half)))
 
 
-def share_interval(hits: Values, subjects: npt.NDArray[Any] | None = None) -> Interval:
-    """Return the interval of the mean of values in [0, 1]: Wilson's, for as many records as the subjects are worth.
-
-    That is the number of independent records whose share would vary as much, and the number of subjects where all of
-    them agree.
-    """
-    n, groups = len(hits), _groups(subjects, len(hits))
+def share_interval(hits: Values, subjects: npt.NDArray[Any] | None = None, confidence: float = CONFIDENCE) -> Interval:
+    """Return the interval of the mean of values in [0, 1]: Wilson's, for as many records as the subjects are worth."""
+    groups = _groups(subjects, len(hits))
     if groups is None:
-        return wilson(float(hits.sum()), n)
+        return wilson(float(hits.sum()), len(hits), _normal_quantile(confidence))
     count = int(groups.max()) + 1
     if count == 1:
         return (0.0, 1.0)
+    worth = independent_records(hits, groups)
+    return wilson(float(hits.mean()) * worth, worth, students_t(count - 1, confidence))
+
+
+def independent_records(hits: Values, subjects: npt.NDArray[Any] | None = None) -> float:
+    """Return the number of independent records whose share would vary as much, and the number of subjects where all of
+    them agree."""
+    groups = _groups(subjects, len(hits))
+    if groups is None:
+        return float(len(hits))
+    count = int(groups.max()) + 1
     share = float(hits.mean())
-    spread = _spread(_mean_without_each(hits, groups, count), share)
-    worth = min(float(n), share * (1 - share) / spread**2) if spread > 0 else float(count)
-    return wilson(share * worth, worth, students_t(count - 1))
+    spread = _spread(_mean_without_each(hits, groups, count), share) if count > 1 else 0.0
+    return min(float(len(hits)), share * (1 - share) / spread**2) if spread > 0 else float(count)
 
 
 def mean_interval(values: Values, subjects: npt.NDArray[Any] | None = None, limits: Interval = EVERYTHING) -> Interval:
@@ -109,11 +116,17 @@ def _mean_without_each(values: Values, units: npt.NDArray[np.intp], count: int) 
     return np.asarray((values.sum() - sums) / (len(values) - sizes))
 
 
-def students_t(freedom: int) -> float:
-    """The 97.5 % quantile of Student's law."""
+def students_t(freedom: int, confidence: float = CONFIDENCE) -> float:
+    """The quantile of Student's law for a two-sided interval: of 97.5 % for 95 %."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(freedom, 0.975))
+    return float(stdtrit(freedom, (1 + confidence) / 2))
+
+
+def _normal_quantile(confidence: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri((1 + confidence) / 2))
 
 
 def _groups(subjects: npt.NDArray[Any] | None, n: int) -> npt.NDArray[np.intp] | None:

@@ -27,7 +27,8 @@ class Score:
     ``core.leakage``: from the baseline to the control, by the metric ``leakage_by``; ``encoder_leakage`` the same to
     the encoder's control. ``follows`` is the utility label from which alone the guess follows: no mechanism that serves
     it as well can be below that figure. ``releases`` of each record were averaged. Figures of different versions of an
-    attack are not to be compared. ``n`` records are of so many ``people``.
+    attack are not to be compared. ``n`` records are of so many ``people``. ``group`` is the private label whose classes
+    a figure compares, and ``note`` what must be said beside it.
 
     ``each`` is the value of each record, ``whose`` the person of each: figures of two mechanisms over the same victims
     are compared record by record. They are no part of the JSON (``each_record``).
@@ -56,6 +57,8 @@ class Score:
     follows: str | None = None
     releases: int = 1
     people: int | None = None
+    group: str | None = None
+    note: str = ""
     each: npt.NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
     whose: npt.NDArray[Any] | None = field(default=None, repr=False, compare=False)
 
@@ -80,7 +83,12 @@ class Score:
     @property
     def key(self) -> str:
         """What tells it from the other scores of its audit."""
-        return f"{self.attack}|{self.target or ''}|{self.metric}"
+        return "|".join([self.attack, self.target or "", self.metric, *([self.group] if self.group else [])])
+
+    @property
+    def about(self) -> str | None:
+        """The label that it is about: "income", or "income by sex" where groups are compared."""
+        return f"{self.target} by {self.group}" if self.group else self.target
 
     def worse_than(self, other: Score) -> bool:
         """Whether this score is worse for the owner than ``other`` (same threat): it leaks more or, where that says

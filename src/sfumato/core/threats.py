@@ -114,7 +114,7 @@ def described(names: Iterable[str]) -> dict[str, Any]:
     return {name: threat(name).to_json() for name in dict.fromkeys(names)}
 
 
-UTILITY, INFORMATION, FIDELITY = "utility", "information", "fidelity"
+UTILITY, FAIRNESS, INFORMATION, FIDELITY = "utility", "fairness", "information", "fidelity"
 RECONSTRUCTION, LIST, ATTRIBUTE = "reconstruction", "list-reconstruction", "attribute"
 RECONSTRUCTION_WITH_LABELS, ATTRIBUTE_WITH_LABELS = "reconstruction-with-labels", "attribute-with-labels"
 LINKAGE, MEMBERSHIP, CLAIM = "linkage", "membership", "differential-privacy"

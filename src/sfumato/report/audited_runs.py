@@ -114,8 +114,8 @@ class Run:
     """One audited run folder.
 
     ``name`` is the folder's name without its parents. ``setting`` tells the run from others of its mechanism; it is
-    "" for the only one. ``repeated`` are attacks on means of several releases; ``attack_steps`` is how many steps an
-    attacker's network trained at least.
+    "" for the only one. ``repeated`` are attacks on means of several releases, ``fairness`` differences between groups;
+    ``attack_steps`` is how many steps an attacker's network trained at least.
     """
 
     name: str
@@ -139,6 +139,7 @@ class Run:
     env: Mapping[str, Any]
     epochs: int
     repeated: tuple[Score, ...] = ()
+    fairness: tuple[Score, ...] = ()
     attack_steps: int | None = None
     setting: str = ""
 
@@ -206,7 +207,7 @@ class Run:
 
     @property
     def scores(self) -> tuple[Score, ...]:
-        return (*self.utility, *self.attacks, *self.information)
+        return (*self.utility, *self.fairness, *self.attacks, *self.information)
 
     @property
     def use(self) -> Score | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from sfumato.core.score import Score
 from sfumato.core.threats import FIDELITY, INFORMATION, UTILITY, title
 from sfumato.report.audited_runs import Run, in_order
+from sfumato.report.fairness_table import fairness_sentence
 from sfumato.report.guarantees import covers_line, epsilon_line, kind_line, outside_line
 from sfumato.report.verdict import floor_sentences, repeated_sentences, threat_paragraphs, trust_warnings
 from sfumato.report.wording import count, direction, interval, leak, measured, metric_name, named, number, reference
@@ -49,6 +50,7 @@ def card(run: Run) -> str:
     told = [*threat_paragraphs(run, in_order(run.worst)), *floor_sentences(run), *repeated_sentences(run)]
     for paragraph in told:
         lines += [_md(paragraph), ""]
+    lines += [_md(said), ""] if (said := fairness_sentence(run)) else []
     lines += [*_keys(run), *_information(run), *_fidelity(run), *_ledger(run)]
     lines += [f"**Warning.** {_md(text)}\n" for text in trust_warnings([run])]
     lines += [

@@ -96,6 +96,7 @@ def read_run(path: Path, name: str | None = None) -> Run:
             env=_read_if_there(path / "env.json") or {},
             epochs=_epochs(path / "metrics.jsonl"),
             repeated=tuple(_score(s) for s in scores.get("repeated", [])),
+            fairness=tuple(_score(s) for s in scores.get("fairness", [])),
             attack_steps=scores.get("effort", {}).get("attack_steps"),
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuleBroken) as error:

@@ -17,6 +17,13 @@ def part(title: str, about: str, body: str) -> str:
     return f'<h3>{escape(title)}</h3><p class="about">{escape(about)}</p>{body}'
 
 
+def fold(title: str, about: str, body: str) -> str:
+    """A part that opens when its title is clicked."""
+    return (
+        f'<details class="fold"><summary>{escape(title)}</summary><p class="about">{escape(about)}</p>{body}</details>'
+    )
+
+
 def select(name: str, identity: str, options: list[str], chosen: int = 0) -> str:
     """A labelled choice among options; nothing where there is nothing to choose."""
     if len(options) < 2:

@@ -18,7 +18,7 @@ from sfumato.report.wording import ERRORS, direction, interval, leak, metric_nam
 _COLUMNS = (
     "data", "run", "method", "setting", "threat", "target", "attack", "metric", "better_for_owner", "value",
     "ci_low", "ci_high", "baseline", "control", "n", "primary", "worst", "leakage", "leakage_low", "leakage_high",
-    "leakage_by", "releases",
+    "leakage_by", "releases", "group", "note",
 )  # fmt: skip
 
 
@@ -84,7 +84,8 @@ def scores_csv(groups: Sequence[Group]) -> str:
             figures = (score.value, *score.ci, score.baseline, score.control, score.n)
             flags = (int(score.primary), int(is_worst(run, score)))
             leakage = (score.leakage, *(score.leakage_ci or (None, None)), score.leakage_by, score.releases)
-            writer.writerow([*map(_inert, text), *figures, *flags, *leakage])  # None is written as ""
+            said = map(_inert, (score.group or "", score.note))
+            writer.writerow([*map(_inert, text), *figures, *flags, *leakage, *said])  # None is written as ""
     return stream.getvalue()
 
 
@@ -130,7 +131,7 @@ def _body(run: Run) -> str:
     rows = [f'<tr class="run"><th colspan="9" scope="rowgroup">{escape(run.mechanism)}{setting}</th></tr>']
     by_threat: dict[str, list[Score]] = {}
     for score in run.scores:
-        key = score.threat if score.target is None else f"{score.threat}:{score.target}"
+        key = score.threat if score.about is None else f"{score.threat}:{score.about}"
         by_threat.setdefault(key, []).append(score)
     for key, scores in by_threat.items():
         ordered = sorted(scores, key=lambda s: not s.primary)

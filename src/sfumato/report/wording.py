@@ -33,6 +33,9 @@ _METRICS = {
     "dynamic-range": "dynamic range, in shares of real",
     "other-class-neighbours": "nearest of another class",
     "exact-copies": "exact copies",
+    "demographic-parity-gap": "demographic parity gap",
+    "equal-opportunity-gap": "equal opportunity gap",
+    "equalised-odds-gap": "equalised odds gap",
 }
 _GREEK = {"lam": "λ", "lambda": "λ", "epsilon": "ε", "eps": "ε", "delta": "δ", "sigma": "σ", "beta": "β"}
 

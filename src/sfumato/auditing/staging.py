@@ -107,14 +107,14 @@ def _model(mechanism: Mechanism, payload: FloatArray, seed: int) -> Model:
 
 
 def _predict(mechanism: Mechanism, payload: FloatArray) -> Callable[[FloatArray], FloatArray] | None:
-    """The public classifier; None where this setting has none."""
+    """The public classifier of the first utility label; None where this setting has none."""
     if not isinstance(mechanism, Classifies) or mechanism.predict(payload) is None:
         return None
 
     def predict(payload: FloatArray) -> FloatArray:
         scores = mechanism.predict(payload)
         assert scores is not None  # it has just answered
-        return scores
+        return next(iter(mechanism.schema_.by_label(scores).values()))
 
     return predict
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -16,7 +17,9 @@ from sfumato.auditing.fairness import fairness_scores
 from sfumato.auditing.plans.base import Scene
 from sfumato.auditing.plans.shared import latents
 from sfumato.auditing.result import Say
+from sfumato.core import metrics
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
+from sfumato.core.intervals import mean_interval
 from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release, raw_release
 from sfumato.core.score import Score
@@ -29,6 +32,8 @@ FRESH = "fresh classifier"
 OWN = "own classifier"
 CLEAN = "fresh classifier, clean records"
 """The fresh classifier in the hands of a party, which reads its own records without noise."""
+MEAN_ACCURACY = "mean-accuracy"
+"""Over all utility labels."""
 _FEWEST_STEPS = 300
 """A receiver with few records passes over them more often."""
 
@@ -47,9 +52,9 @@ def utility_scores(mechanism: Mechanism, scene: Scene, say: Say) -> list[Score]:
     elif isinstance(mechanism, Classifies):
         logits = mechanism.predict(scene.release.payload)
     if logits is not None:
-        label, alone = next(iter(victim.utility)), mechanism.traits.hides_result
-        scores += own_scores(logits, victim, label)
-        scores += fairness_scores(OWN, label, softmax(logits), victim, {}, primary=alone)
+        scores += own_scores(logits, victim)
+        for label, part in victim.schema.by_label(logits).items():
+            scores += fairness_scores(OWN, label, softmax(part), victim, {}, primary=mechanism.traits.hides_result)
     if mechanism.traits.hides_result:
         return scores
     owner = mechanism.release(splits.owner, seed=derive_seed(seed, "owner"))
@@ -69,10 +74,34 @@ def utility_scores(mechanism: Mechanism, scene: Scene, say: Say) -> list[Score]:
     return scores
 
 
-def own_scores(logits: FloatArray, victim: Dataset, label: str) -> list[Score]:
-    """The accuracy of the mechanism's own cloud half."""
-    started = time.perf_counter()
-    return classification_scores(OWN, label, softmax(logits), victim, time.perf_counter() - started, None)
+def own_scores(logits: FloatArray, victim: Dataset) -> list[Score]:
+    """What the mechanism's own cloud half reads of each label, the first one first, then the mean over several."""
+    read = {label: softmax(part) for label, part in victim.schema.by_label(logits).items()}
+    scores = [s for label, part in read.items() for s in classification_scores(OWN, label, part, victim, 0.0, None)]
+    return [*scores, _mean_score(read, victim)] if len(read) > 1 else scores
+
+
+def _mean_score(read: Mapping[str, FloatArray], victim: Dataset) -> Score:
+    """The share of a record's labels that are read right, over all records (§4.2 of the paper of ``phase``)."""
+    right = np.stack([metrics.correct(victim.utility[label], part) for label, part in read.items()])  # (labels, N)
+    most = [np.bincount(victim.utility[label]).max() / len(victim) for label in read]
+    each = right.mean(axis=0)
+    return Score(
+        attack=OWN,
+        threat="utility",
+        metric=MEAN_ACCURACY,
+        better_for_owner="higher",
+        value=float(each.mean()),
+        ci=mean_interval(each, victim.ids),
+        baseline=float(np.mean(most)),
+        control=None,
+        n=len(victim),
+        seconds=0.0,
+        limits=(0.0, 1.0),
+        people=len(np.unique(victim.ids)),
+        each=each,
+        whose=victim.ids,
+    )
 
 
 def fresh_scores(

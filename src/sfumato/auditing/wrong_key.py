@@ -26,12 +26,12 @@ def wrong_key(mechanism: Rotates, victim: Dataset, seed: int) -> dict[str, Any]:
     """
     few = victim.take(slice(0, _MOST))
     sent = mechanism.opened(few, seed=seed)
-    truth = next(iter(few.utility.values()))
+    label, truth = next(iter(few.utility.items()))
     rng = np.random.default_rng(derive_seed(seed, "wrong key"))
     curve = []
     for angle in (*ANGLES, None):
         scores = mechanism.read(sent, _off_by(sent, angle, rng))
-        right = metrics.correct(truth, scores)
+        right = metrics.correct(truth, few.schema.by_label(scores)[label])
         curve.append({"accuracy": float(right.mean()), "ci": list(share_interval(right, few.ids))})
     return {
         "d": int(sent.key.shape[1]),

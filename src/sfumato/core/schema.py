@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from sfumato.core.errors import unknown
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.errors import RuleBroken, unknown
 
 Kind = Literal["image", "signal", "audio", "table"]
 
@@ -101,6 +104,16 @@ class Schema:
         if label not in known:
             raise unknown("label", label, known)
         return known[label]
+
+    def by_label(self, scores: npt.NDArray[np.float32]) -> dict[str, npt.NDArray[np.float32]]:
+        """Class scores (N, Σ classes) of the utility labels by label; scores of the first label alone are its own."""
+        sizes = [len(classes) for classes in self.utility.values()]
+        if scores.shape[1] == sizes[0]:
+            return {next(iter(self.utility)): scores}
+        if scores.shape[1] != sum(sizes):
+            raise RuleBroken(f"{scores.shape[1]} class scores of a record for labels of {sizes} classes.")
+        ends = np.cumsum(sizes)
+        return {label: scores[:, end - size : end] for label, size, end in zip(self.utility, sizes, ends, strict=True)}
 
     def label_text(self, label: str) -> str:
         """The label as a user would ask for it: its column, or ``name=question``."""

@@ -98,7 +98,7 @@ class Mechanism(Parametrised, ABC):
                 raise DataError(f"{data.name}: column '{label}' has one class only; nothing can be learnt from it.")
         if start is not None and type(start) is not type(self):
             raise UsageError(f"{self.name} cannot start from a fitted {start.name}.")
-        self.schema_ = data.schema
+        self.schema_, self.labels_ = data.schema, tuple(data.utility)
         self._build(data.schema)
         self._fit(data, run, progress, start)
         self._settle()

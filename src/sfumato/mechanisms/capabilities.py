@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Classifies(Protocol):
-    """Has a cloud half that reads the first utility label from a payload."""
+    """Has a cloud half that reads utility labels from a payload: the first one, or all of them."""
 
     def predict(self, payload: FloatArray) -> FloatArray | None:
-        """Class scores (N, classes); None where this setting has no classifier."""
+        """Class scores (N, Σ classes), label by label (``Schema.by_label``); None where there is no classifier."""
 
 
 @runtime_checkable
@@ -38,7 +38,7 @@ class Answers(Protocol):
     """Gets its answer back encrypted: only the owner can read what the cloud computed."""
 
     def answer(self, data: Dataset, *, seed: int | None = None) -> FloatArray:
-        """Class scores (N, classes) of the first utility label, after the whole round trip."""
+        """Class scores (N, Σ classes), label by label, after the whole round trip."""
 
 
 @runtime_checkable
@@ -87,7 +87,7 @@ class Rotates(Protocol):
         """
 
     def read(self, sent: Opened, keys: FloatArray | None = None) -> FloatArray:
-        """Class scores of what the cloud makes of ``sent``, read with its own keys or with these others."""
+        """Class scores, label by label, of what the cloud makes of ``sent``, read with its keys or with others."""
 
 
 @runtime_checkable

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.core.errors import UsageError, unknown
@@ -16,6 +15,7 @@ from sfumato.core.randomness import Randomness, derive_seed
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.parameters import anything, learning_rate
 from sfumato.mechanisms.training import TrainedByGame
+from sfumato.mechanisms.utility_task import UtilityTask
 from sfumato.nets.encoders import ENCODERS, classifier, default_encoder, output_shape
 from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches, take_step
 
@@ -47,8 +47,7 @@ class EncoderMechanism(TrainedByGame):
             raise UsageError(
                 f"{self.name}: the encoder cannot take records of shape {schema.shape} ({error})."
             ) from None
-        label = next(iter(schema.utility))
-        self.classifier_ = classifier(features, len(schema.utility[label]))
+        self.classifier_ = classifier(features, self._task(schema).width)
 
     def _make_encoder(self, schema: Schema) -> nn.Module:
         if isinstance(self.architecture, nn.Module):
@@ -78,14 +77,14 @@ class EncoderMechanism(TrainedByGame):
 
 
 class Discriminative:
-    """The ordinary way: minimise the cross entropy of C(E(x)), Eq. 2."""
+    """The ordinary way: minimise the cross entropy of C(E(x)), Eq. 2, summed over labels."""
 
-    def __init__(self, encoder: nn.Module, head: nn.Module, rate: float) -> None:
-        self.network = nn.Sequential(encoder, head)
+    def __init__(self, encoder: nn.Module, head: nn.Module, task: UtilityTask, rate: float) -> None:
+        self.network, self.task = nn.Sequential(encoder, head), task
         self.optimisers = {"d": torch.optim.Adam(self.network.parameters(), rate)}
 
     def play(self, x: Tensor, y: Tensor) -> dict[str, float]:
-        O_d = F.cross_entropy(self.network(x), y)  # Eq. 2
+        O_d = self.task.loss(self.network(x), y)  # Eq. 2
         take_step(self.optimisers["d"], O_d)
         return {"O_d": O_d.item()}
 
@@ -96,4 +95,4 @@ class PlainNetwork(EncoderMechanism):
     rate: float = learning_rate(default=1e-3)
 
     def _game(self) -> Discriminative:
-        return Discriminative(self.encoder_, self.classifier_, self.rate)
+        return Discriminative(self.encoder_, self.classifier_, self._task(self.schema_), self.rate)

@@ -26,7 +26,8 @@ def save(mechanism: Mechanism, folder: Path) -> None:
         if module not in mechanism.absent_:
             write_tensors(folder / WEIGHTS / f"{module}.safetensors", network.state_dict())
     write_json(folder / SCHEMA, mechanism.schema_.to_json())
-    stored = {"params": mechanism.stored_params(), "traits": mechanism.traits.to_json()}
+    stored: dict[str, Any] = {"params": mechanism.stored_params(), "traits": mechanism.traits.to_json()}
+    stored["labels"] = list(mechanism.labels_)
     write_json(folder / MECHANISM, {"mechanism": mechanism.name, **stored})
 
 
@@ -37,6 +38,8 @@ def load(cls: type[M], folder: Path, overrides: Mapping[str, Any]) -> M:
         raise DataError(f"{folder} holds a '{stored['mechanism']}', not a '{cls.name}'.")
     mechanism = cls().set_params(**{**stored["params"], **overrides})
     mechanism.schema_ = Schema.from_json(read_json(folder / SCHEMA))
+    labels = stored.get("labels", list(mechanism.schema_.utility)[:1])  # older runs were fitted for the first alone
+    mechanism.labels_ = tuple(labels)
     mechanism._build(mechanism.schema_)
     absent = []
     for module, network in mechanism._modules().items():

@@ -13,8 +13,10 @@ from torch import Tensor, nn
 from sfumato.core.dataset import Dataset
 from sfumato.core.randomness import Randomness, Seeded, derive_seed
 from sfumato.core.run_folder import RunFolder
+from sfumato.core.schema import Schema
 from sfumato.mechanisms.base import Mechanism, Progress
 from sfumato.mechanisms.parameters import whole
+from sfumato.mechanisms.utility_task import UtilityTask
 from sfumato.nets.training_loop import as_tensor, decay_rate, load_optimiser_state, minibatches, optimiser_state
 
 CONTINUED = 0.25
@@ -35,7 +37,7 @@ def train(
     trainee: Trainable,
     epochs: int,
     epoch: Callable[[int], dict[str, float]],
-    optimisers: Mapping[str, torch.optim.Adam],
+    optimisers: Mapping[str, torch.optim.Optimizer],
     run: RunFolder | None,
     progress: Progress,
 ) -> None:
@@ -59,11 +61,11 @@ class Game(Protocol):
     """One mini-batch of a mechanism's training, and the optimisers that go with it."""
 
     @property
-    def optimisers(self) -> Mapping[str, torch.optim.Adam]:
+    def optimisers(self) -> Mapping[str, torch.optim.Optimizer]:
         """By stage."""
 
     def play(self, x: Tensor, y: Tensor) -> dict[str, float]:
-        """Train on a batch; the losses, by name."""
+        """Train on a batch x (B, …) with codes y (B, labels); the losses, by name."""
 
 
 class TrainedByGame(Mechanism):
@@ -82,7 +84,7 @@ class TrainedByGame(Mechanism):
             self.load_state(start.state())
             epochs = max(1, math.ceil(CONTINUED * self.epochs))
         game = self._game()
-        x, y = as_tensor(data.x), as_tensor(next(iter(data.utility.values())))
+        x, y = as_tensor(data.x), self._task(data.schema).codes(data)
         train(self, epochs, lambda epoch: self._epoch(game, x, y, epoch, epochs), game.optimisers, run, progress)
 
     def _epoch(self, game: Game, x: Tensor, y: Tensor, epoch: int, epochs: int) -> dict[str, float]:
@@ -98,6 +100,10 @@ class TrainedByGame(Mechanism):
             for name, loss in game.play(self._protect(x[rows], randomness), y[rows]).items():
                 means[name] = means.get(name, 0.0) + loss / len(batches)
         return means
+
+    def _task(self, schema: Schema) -> UtilityTask:
+        """Every utility label that it was fitted for; before a fit, all of the schema's."""
+        return UtilityTask.of(schema, self.__dict__.get("labels_", tuple(schema.utility)))
 
     def _protect(self, x: Tensor, randomness: Randomness) -> Tensor:
         """What training sees of a batch: the batch, unless noise is added before the network."""

@@ -49,6 +49,10 @@ def forward_in_batches(module: nn.Module, x: Tensor, batch: int = 1024) -> Tenso
     return out
 
 
+CONSTANT = "constant"
+"""Marks a group of parameters whose learning rate does not decay."""
+
+
 def take_step(optimiser: torch.optim.Optimizer, objective: Tensor) -> None:
     """Take one step on ``objective`` with the optimiser's own parameters, leaving all other gradients alone."""
     parameters = optimiser.param_groups[0]["params"]
@@ -64,12 +68,14 @@ def decay_rate(optimiser: torch.optim.Optimizer, done: float) -> None:
     a small classifier depended on the last step.
     """
     for group in optimiser.param_groups:
+        if group.get(CONSTANT):
+            continue
         first = group.setdefault("initial_lr", group["lr"])
         group["lr"] = first * max(0.05, 1.0 - done)
 
 
-def optimiser_state(optimisers: Mapping[str, torch.optim.Adam]) -> dict[str, Tensor]:
-    """Return Adam's moments and step counts as named tensors."""
+def optimiser_state(optimisers: Mapping[str, torch.optim.Optimizer]) -> dict[str, Tensor]:
+    """Return moments and step counts (of Adam, RMSProp) as named tensors."""
     return {
         f"optimiser.{name}.{index}.{key}": value
         for name, optimiser in optimisers.items()
@@ -78,7 +84,7 @@ def optimiser_state(optimisers: Mapping[str, torch.optim.Adam]) -> dict[str, Ten
     }
 
 
-def load_optimiser_state(optimisers: Mapping[str, torch.optim.Adam], tensors: Mapping[str, Tensor]) -> None:
+def load_optimiser_state(optimisers: Mapping[str, torch.optim.Optimizer], tensors: Mapping[str, Tensor]) -> None:
     """Restore what ``optimiser_state`` returned."""
     for name, optimiser in optimisers.items():
         state: dict[int, dict[str, Tensor]] = {}

@@ -7,8 +7,9 @@ import math
 from sfumato.core.score import Score
 from sfumato.report.audited_runs import Reading
 
-_PERCENT = {"accuracy", "balanced-accuracy", "category-accuracy", "whole-record", "rate", "tpr-at-1-fpr"}
-_PERCENT |= {"precision", "recall", "overlap", "tpr-at-0.1-fpr", "other-class-neighbours", "exact-copies"}
+_PERCENT = {"accuracy", "mean-accuracy", "balanced-accuracy", "category-accuracy", "whole-record", "rate"}
+_PERCENT |= {"tpr-at-1-fpr", "tpr-at-0.1-fpr", "precision", "recall", "overlap"}
+_PERCENT |= {"other-class-neighbours", "exact-copies"}
 ERRORS = {"mse", "l1"}  # drawn on a logarithmic scale
 _UNITS = {"psnr": (1, "dB"), "angle": (3, "rad"), "angle-folded": (3, "rad")}  # decimals and unit
 _METRICS = {
@@ -18,6 +19,7 @@ _METRICS = {
     "ssim": "SSIM",
     "identity": "likeness to the person",
     "auroc": "AUROC",
+    "mean-accuracy": "accuracy, mean of all labels",
     "balanced-accuracy": "balanced accuracy",
     "category-accuracy": "categories right",
     "whole-record": "whole records right",

@@ -76,7 +76,7 @@ class DNNResized(DNN):
         size = torch.Size(output_shape(self.encoder_, schema.shape)).numel()
         components = min(self.components, size)
         self.projection_ = _Projection(size, components)
-        self.resized_classifier_ = classifier((components,), len(next(iter(schema.utility.values()))))
+        self.resized_classifier_ = classifier((components,), self._task(schema).width)
 
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
         if start is None:
@@ -85,13 +85,13 @@ class DNNResized(DNN):
             self.load_state(start.state())  # noise enters after the encoder: only the last classifier changes
         z = forward_in_batches(self.encoder_, as_tensor(data.x)).flatten(1)
         self.projection_.learn(z)
-        self._fit_classifier(self.projection_(z), as_tensor(next(iter(data.utility.values()))))
+        self._fit_classifier(self.projection_(z), self._task(data.schema).codes(data))
         if start is not None:
             progress(1, 1, {})
 
     def _fit_classifier(self, scores: Tensor, y: Tensor) -> None:
         """Train the receiver's classifier on components, noisy unless ``clean``."""
-        game = Discriminative(nn.Identity(), self.resized_classifier_, self.rate)
+        game = Discriminative(nn.Identity(), self.resized_classifier_, self._task(self.schema_), self.rate)
         self.resized_classifier_.train()
         for epoch in range(self.epochs):
             seed = derive_seed(self.seed, "dnn-resized", "classifier", epoch)

@@ -33,7 +33,7 @@ class Split(CutNetwork):
 
     def _build(self, schema: Schema) -> None:
         torch.manual_seed(derive_seed(self.seed, self.name, "weights"))
-        thirds = cut(self.name, self.model, self.encrypt_to, self.decrypt_from, schema)
+        thirds = cut(self.name, self.model, self.encrypt_to, self.decrypt_from, schema, self._task(schema).width)
         self.encoder_ = channels_last(self._encoder(thirds.head, thirds.features))
         self.rest_ = channels_last(nn.Sequential(thirds.middle, thirds.tail))
 
@@ -41,7 +41,7 @@ class Split(CutNetwork):
         return head
 
     def _game(self) -> Discriminative:
-        return Discriminative(self.encoder_, self.rest_, self.rate)
+        return Discriminative(self.encoder_, self.rest_, self._task(self.schema_), self.rate)
 
     def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
         return forward_in_batches(self.encoder_, as_tensor(x)).numpy()
@@ -108,7 +108,9 @@ class SplitNoisy(Split):
         self.noise_ = _Noise(self.gamma)
 
     def _game(self) -> Discriminative:
-        return Discriminative(nn.Sequential(self.encoder_, self.noise_), self.rest_, self.rate)
+        return Discriminative(
+            nn.Sequential(self.encoder_, self.noise_), self.rest_, self._task(self.schema_), self.rate
+        )
 
     def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
         features = super()._release(x, private, randomness)

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from sfumato.nets.training_loop import take_step
+from sfumato.mechanisms.utility_task import UtilityTask
+from sfumato.nets.training_loop import CONSTANT, take_step
 
 CLIP = 0.01
 """The W-GAN's constraint: after every step the critic's weights are clipped to ±0.01 (Arjovsky et al. 2017)."""
@@ -25,6 +26,16 @@ class Networks:
     inverter: nn.Module | None
 
 
+@dataclass(frozen=True)
+class CriticSchedule:
+    """How D of Eq. 8 is trained, as a W-GAN's is (Arjovsky et al. 2017, Algorithm 1): steps for each one of the
+    network, the constant rate of RMSProp, and ``k``, one real feature and k − 1 turned ones."""
+
+    steps: int
+    rate: float
+    k: int
+
+
 class PhaseGame:
     """One batch: Eq. 9 for the network, Eq. 8 for the critic, Eq. 3 and 4 of ``ran`` for the inverter.
 
@@ -33,14 +44,25 @@ class PhaseGame:
     reason nothing has to be rotated in training: RᵀΦ(Rx) = Φ(x).
     """
 
-    def __init__(self, networks: Networks, *, d: int, k: int, critic: float, lam: float, rate: float) -> None:
-        self.n, self.d, self.k = networks, d, k
+    def __init__(
+        self,
+        networks: Networks,
+        task: UtilityTask,
+        schedule: CriticSchedule,
+        *,
+        d: int,
+        critic: float,
+        lam: float,
+        rate: float,
+    ) -> None:
+        self.n, self.task, self.schedule, self.d = networks, task, schedule, d
         self.weight, self.lam = critic, lam
         modules = (networks.encoder, networks.cloud, networks.decoder)
         ours = [parameter for module in modules for parameter in module.parameters()]
-        self.optimisers = {"task": torch.optim.Adam(ours, rate)}
+        self.optimisers: dict[str, torch.optim.Optimizer] = {"task": torch.optim.Adam(ours, rate)}
         if networks.critic is not None:
-            self.optimisers["critic"] = torch.optim.Adam(networks.critic.parameters(), rate, betas=(0.5, 0.9))
+            theirs = {"params": list(networks.critic.parameters()), CONSTANT: True}
+            self.optimisers["critic"] = torch.optim.RMSprop([theirs], schedule.rate)
         if networks.inverter is not None:
             self.optimisers["inverter"] = torch.optim.Adam(networks.inverter.parameters(), rate)
             self.optimisers["hide"] = torch.optim.Adam(ours, rate)
@@ -52,7 +74,7 @@ class PhaseGame:
         losses = {}
         if self.n.critic is not None:
             losses["L"] = self._criticise(a.detach())
-        task = self._task(a, y)
+        task = self._task_loss(a, y)
         fooled = self.weight * self._gap(a) if self.n.critic is not None else 0.0
         take_step(self.optimisers["task"], task + fooled)  # Eq. 9
         losses["task"] = task.item()
@@ -60,29 +82,30 @@ class PhaseGame:
             losses |= self._hide(x, y)
         return losses
 
-    def _task(self, a: Tensor, y: Tensor) -> Tensor:
+    def _task_loss(self, a: Tensor, y: Tensor) -> Tensor:
         """The task loss of every record, from a tuple that holds it and d − 1 others."""
         grouped = a.view(-1, self.d, *a.shape[1:])  # (B/d, d, K, …)
         answers = self.n.cloud(grouped).flatten(0, 1)  # (B, …)
-        return F.cross_entropy(self.n.decoder(answers), y)
+        return self.task.loss(self.n.decoder(answers), y)
 
     def _gap(self, a: Tensor) -> Tensor:
         """Eq. 8 for a batch: D(a) − E[D(a')], a' one row of the turned tuple, over k − 1 rotations drawn anew."""
         assert self.n.critic is not None
         grouped = a.view(-1, self.d, *a.shape[1:])  # (B/d, d, K, …)
         fakes = []
-        for _ in range(self.k - 1):
+        for _ in range(self.schedule.k - 1):
             direction = F.normalize(torch.randn(len(grouped), self.d), dim=1)  # a row of a Haar rotation
             fakes.append(torch.einsum("gd,gd...->g...", direction, grouped))
         return self.n.critic(a).mean() - self.n.critic(torch.cat(fakes)).mean()  # type: ignore[no-any-return]
 
     def _criticise(self, a: Tensor) -> float:
         assert self.n.critic is not None
-        gap = self._gap(a)
-        take_step(self.optimisers["critic"], -gap)
-        with torch.no_grad():
-            for weight in self.n.critic.parameters():
-                weight.clamp_(-CLIP, CLIP)
+        for _ in range(self.schedule.steps):
+            gap = self._gap(a)
+            take_step(self.optimisers["critic"], -gap)
+            with torch.no_grad():
+                for weight in self.n.critic.parameters():
+                    weight.clamp_(-CLIP, CLIP)
         return gap.item()
 
     def _hide(self, x: Tensor, y: Tensor) -> dict[str, float]:
@@ -94,7 +117,7 @@ class PhaseGame:
         take_step(self.optimisers["inverter"], read)
         a = self.n.encoder(x)
         error = F.mse_loss(self.n.inverter(a), x)
-        take_step(self.optimisers["hide"], self.lam * self._task(a, y) - (1 - self.lam) * error)
+        take_step(self.optimisers["hide"], self.lam * self._task_loss(a, y) - (1 - self.lam) * error)
         return {"error": read.item()}
 
 

@@ -18,7 +18,7 @@ from sfumato.nets.encoders import output_shape
 from sfumato.nets.training_loop import channels_last
 
 Model = str | nn.Module | Callable[[tuple[int, ...], int], nn.Module]
-"""A provided name, the user's own module, or a function of record shape and number of classes that makes one."""
+"""A provided name, the user's own module, or a function of record shape and number of class scores that makes one."""
 
 CUSTOM = "custom"
 _SMALLEST_SIDE = 8
@@ -63,9 +63,8 @@ class CutNetwork(TrainedByGame):
         return {**super().stored_params(), **({"model": CUSTOM} if own else {})}
 
 
-def cut(mechanism: str, model: Model, encrypt_to: str, decrypt_from: str, schema: Schema) -> Thirds:
-    """The network for this schema's first utility label, cut at the named modules (the paper's for provided ones)."""
-    classes = len(next(iter(schema.utility.values())))
+def cut(mechanism: str, model: Model, encrypt_to: str, decrypt_from: str, schema: Schema, classes: int) -> Thirds:
+    """The network with so many class scores, cut at the named modules (the paper's for provided ones)."""
     try:
         if isinstance(model, nn.Module):
             network = copy.deepcopy(model)
@@ -86,7 +85,9 @@ def cut(mechanism: str, model: Model, encrypt_to: str, decrypt_from: str, schema
     except (RuntimeError, ValueError) as error:
         raise UsageError(f"{mechanism}: the network cannot take records of shape {schema.shape} ({error}).") from None
     if scores != (classes,):
-        raise UsageError(f"{mechanism}: the network gives {scores} for a record, the label has {classes} classes.")
+        raise UsageError(
+            f"{mechanism}: the network gives {scores} for a record, the utility labels have {classes} classes."
+        )
     return Thirds(parts.head, parts.middle, parts.tail, features)
 
 

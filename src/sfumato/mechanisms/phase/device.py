@@ -89,7 +89,7 @@ class Device:
         self._reflections, self._arrangement = reflections, arrangement
 
     def encrypt(self, x: npt.ArrayLike | Dataset) -> tuple[Message, Key]:
-        """Eq. 3, x = exp(iθ)[a + bi], for R ∈ O(d): each record's feature and its decoys', turned by a fresh key.
+        """Eq. 2, x = exp(iθ)[a + bi], for R ∈ O(d): each record's feature and its decoys', turned by a fresh key.
 
         ``x`` is a batch (N, *shape), one record (*shape) or a data set, which also says where its records come from.
         Keys come from the operating system's secure source.
@@ -113,7 +113,11 @@ class Device:
         return records, Origin(records), single
 
     def decrypt(self, message: Message, key: Key) -> FloatArray:
-        """Class scores (N, classes), or (classes,) for a single record: Rᵀ takes the answer back, row 0 is read."""
+        """Eq. 3: Rᵀ takes the answer back, and row 0 is read.
+
+        Class scores (N, Σ classes) of the utility labels one after the other (``Schema.by_label``), or (Σ classes,) for
+        a single record.
+        """
         _check_message(message)
         if message.name != key.message:
             raise UsageError("this key belongs to another message: decrypt each answer with the key of its question.")

@@ -27,11 +27,11 @@ from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import check_records
 from sfumato.mechanisms.device_secret import check_secret_file, device_secret, drawn_secret, secret_file, secret_path
-from sfumato.mechanisms.parameters import choice, flag, number, whole
+from sfumato.mechanisms.parameters import choice, flag, learning_rate, number, whole
 from sfumato.mechanisms.phase import Each, NotEquivariant, to_phase
 from sfumato.mechanisms.phase.arrangement import Arrangement
 from sfumato.mechanisms.phase.companies import Companies, check_companies_file, companies_of
-from sfumato.mechanisms.phase.critic_game import Networks, PhaseGame, critic_network
+from sfumato.mechanisms.phase.critic_game import CriticSchedule, Networks, PhaseGame, critic_network
 from sfumato.mechanisms.phase.cut import CutNetwork, cut, generator, widen
 from sfumato.mechanisms.phase.device import Cloud, Device, encode
 from sfumato.mechanisms.phase.keys import hide, turn
@@ -65,6 +65,8 @@ class Phase(CutNetwork):
     channels: int = whole(default=0, low=0, high=4096, help="K of the added generator; 0: as at the cut")
     k: int = whole(default=4, low=2, high=64, help="tuples that the critic compares: one real, k − 1 turned (Eq. 8)")
     critic: float = number(default=1.0, low=0.0, high=1000.0, help="weight of the critic's loss (published only)")
+    critic_steps: int = whole(default=5, low=1, high=100, help="steps of the critic for each one of the network")
+    critic_rate: float = learning_rate(default=5e-5, help="learning rate of the critic")
     lam: float = number(default=1.0, low=0.0, high=1.0, help="below 1, ran's objective joins the encryption module")
 
     @property
@@ -78,7 +80,7 @@ class Phase(CutNetwork):
 
     def _build(self, schema: Schema) -> None:
         torch.manual_seed(derive_seed(self.seed, "phase", "weights"))
-        thirds = cut("phase", self.model, self.encrypt_to, self.decrypt_from, schema)
+        thirds = cut("phase", self.model, self.encrypt_to, self.decrypt_from, schema, self._task(schema).width)
         channels = self.channels or thirds.features[0]
         try:
             middle = to_phase(thirds.middle, channels=thirds.features[0])
@@ -99,7 +101,9 @@ class Phase(CutNetwork):
 
     def _game(self) -> PhaseGame:
         networks = Networks(self.encoder_, self.cloud_, self.decoder_, self.critic_, self.inverter_)
-        return PhaseGame(networks, d=self.d, k=self.k, critic=self.critic, lam=self.lam, rate=self.rate)
+        schedule = CriticSchedule(self.critic_steps, self.critic_rate, self.k)
+        task = self._task(self.schema_)
+        return PhaseGame(networks, task, schedule, d=self.d, critic=self.critic, lam=self.lam, rate=self.rate)
 
     def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
         return self._release_from(x, private, randomness, Origin(x))

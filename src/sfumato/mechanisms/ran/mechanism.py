@@ -123,6 +123,7 @@ class _Algorithm1:
     def __init__(self, ran: RAN) -> None:
         self.E, self.C, self.D = ran.encoder_, ran.classifier_, ran.decoder_
         self.lam, self.k = ran.lam, ran.k
+        self.task = ran._task(ran.schema_)
         encoder_and_classifier = [*self.E.parameters(), *self.C.parameters()]
         self.optimisers = {
             "d": torch.optim.Adam(encoder_and_classifier, ran.l1),
@@ -133,14 +134,14 @@ class _Algorithm1:
     def play(self, x: Tensor, y: Tensor) -> dict[str, float]:
         """Lines 3 to 8 of Algorithm 1 for the mini-batch I = ``x``."""
         for _ in range(self.k):
-            O_d = F.cross_entropy(self.C(self.E(x)), y)  # Eq. 2
+            O_d = self.task.loss(self.C(self.E(x)), y)  # Eq. 2
             take_step(self.optimisers["d"], O_d)
             with torch.no_grad():
                 features = self.E(x)
             O_g = F.mse_loss(self.D(features), x)  # Eq. 3, as a mean over the record
             take_step(self.optimisers["g"], O_g)
         features = self.E(x)
-        entropy = F.cross_entropy(self.C(features), y)
+        entropy = self.task.loss(self.C(features), y)
         error = F.mse_loss(self.D(features), x)
         O_a = self.lam * entropy - (1 - self.lam) * error  # Eq. 4, with the mean error of a record
         take_step(self.optimisers["a"], O_a)

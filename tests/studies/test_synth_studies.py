@@ -27,7 +27,9 @@ def score(attack: str, metric: str, value: float, **more: Any) -> dict[str, Any]
     return {**said, "better_for_owner": "higher", "people": 1000, "baseline": 0.1, "control": 0.99, **more}
 
 
-def result(epsilon: float, cnn: float, *, bound: float = 5.0, params: Mapping[str, Any] = NOISE_LAYER) -> dict[str, Any]:
+def result(
+    epsilon: float, cnn: float, *, bound: float = 5.0, params: Mapping[str, Any] = NOISE_LAYER
+) -> dict[str, Any]:
     """What an audit stores of one point."""
     likeness = {"better_for_owner": "lower", "control": 0.03, "baseline": 0.9}
     members = {"better_for_owner": "lower", "threat": "membership"}
@@ -35,7 +37,10 @@ def result(epsilon: float, cnn: float, *, bound: float = 5.0, params: Mapping[st
         "point": f"synth-{epsilon:g}",
         "params": {"epsilon": epsilon, **params},
         "guarantee": {"epsilon": epsilon, "kind": "as-published"},
-        "utility": [score("student paper-cnn", "accuracy", cnn), score("student logistic", "accuracy", 0.7, control=0.92)],
+        "utility": [
+            score("student paper-cnn", "accuracy", cnn),
+            score("student logistic", "accuracy", 0.7, control=0.92),
+        ],
         "information": [score("fidelity", metric, 0.8, **likeness) for metric in METRICS],
         "attacks": [
             score("member-nearest", "advantage", 0.01, own_control=1.0, **members),

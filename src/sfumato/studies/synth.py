@@ -88,9 +88,7 @@ def promise(result: Mapping[str, Any]) -> str:
 def student_of(result: Mapping[str, Any], student: str) -> Score:
     """The accuracy of a student."""
     return next(
-        score
-        for score in result["utility"]
-        if score["attack"] == name_of(student) and score["metric"] == "accuracy"
+        score for score in result["utility"] if score["attack"] == name_of(student) and score["metric"] == "accuracy"
     )
 
 
@@ -99,10 +97,14 @@ def real_row(name: str, score: Score, number: float | None) -> Row:
     n, value = int(score["n"]), float(score["control"])
     alone = score.get("people") in (None, n)
     ci = wilson(value * n, n) if alone else None
-    return Row(name, "accuracy", "higher", number, value, ci, n=n, people=score.get("people"), majority=score["baseline"])
+    return Row(
+        name, "accuracy", "higher", number, value, ci, n=n, people=score.get("people"), majority=score["baseline"]
+    )
 
 
-def likeness_rows(said: str, result: Mapping[str, Any], metrics: Sequence[str], asked: Mapping[str, Asked]) -> list[Row]:
+def likeness_rows(
+    said: str, result: Mapping[str, Any], metrics: Sequence[str], asked: Mapping[str, Asked]
+) -> list[Row]:
     """Each figure of likeness, with the same of real records and of pictures without any structure."""
     rows = []
     for metric in metrics:

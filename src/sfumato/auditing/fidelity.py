@@ -70,7 +70,11 @@ def fidelity_scores(release: Release, splits: Splits, epochs: int, seed: int) ->
     table = victim.schema.kind == "table"
     most = min(_MOST_ROWS if table else _MOST_PICTURES, len(victim), len(owner), len(release))
     rng = np.random.default_rng(seed)
-    random = uniform(victim.schema, most, derive_seed(seed, "uniform")) if table else one_by_one(splits.attacker.x, most, rng)
+    random = (
+        uniform(victim.schema, most, derive_seed(seed, "uniform"))
+        if table
+        else one_by_one(splits.attacker.x, most, rng)
+    )
     spread = {name: rng.integers(0, len(victim.schema.classes(name)), most) for name in labels}
     sets = {
         name: _some(x, {label: codes[label] for label in labels}, most, rng)

@@ -39,10 +39,8 @@ EFFORTS: Mapping[str, Effort] = {
 _STEPS = {"smoke": 10, "cpu": 4000, "full": 20_000}
 """The paper does not give their number; five times as many took five times as long and served a student little."""
 _SEEDS = {"smoke": (0,), "cpu": (0, 1, 2), "full": (0, 1, 2)}
-_NO_NOISE = 1e6
-"""An ε at which there is next to no noise: what the GAN itself is good for."""
-_COLUMNS = 10
-"""Pictures in a row of Figure 2."""
+_COLUMNS, _LINES = 10, 3
+"""Pictures of Figure 2: classes, and rows of each."""
 
 Score = Mapping[str, Any]
 
@@ -66,18 +64,11 @@ def epsilon_of(data: str) -> float:
 
 
 def _scale(data: str, scale: str) -> Scale:
-    """The GAN at the paper's (ε, δ), and with next to no noise, on the same records."""
-    common = {"method": "noise-layer", "delta": DELTA[data], "steps": _STEPS[scale]}
-    epsilons = (epsilon_of(data), _NO_NOISE)
-    points = tuple(Point("synth", {"epsilon": epsilon, **common}, tag="noise-layer") for epsilon in epsilons)
+    """The GAN at the paper's (ε, δ)."""
+    params = {"method": "noise-layer", "epsilon": epsilon_of(data), "delta": DELTA[data], "steps": _STEPS[scale]}
     limit = 2000 if scale == "smoke" else None
-    return Scale((Part(points),), EFFORTS[scale], limit=limit, warm_start=False, seeds=_SEEDS[scale])
-
-
-def _points(data: str, results: Results) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """The point with the paper's ε, and the one with next to no noise."""
-    found = {float(result["params"]["epsilon"]): result for result in results}
-    return found[epsilon_of(data)], found[_NO_NOISE]
+    part = Part((Point("synth", params, tag="noise-layer"),))
+    return Scale((part,), EFFORTS[scale], limit=limit, warm_start=False, seeds=_SEEDS[scale])
 
 
 def promise(result: Mapping[str, Any]) -> str:
@@ -128,19 +119,16 @@ def member_rows(said: str, result: Mapping[str, Any]) -> list[Row]:
     return rows
 
 
-def _untrained(data: str, quiet: Mapping[str, Any]) -> str:
-    """Why a run is not the paper's GAN: its student falls short of the paper's even with next to no noise.
+def _untrained(data: str, result: Mapping[str, Any]) -> str:
+    """Why a run is not the paper's GAN: its student falls short of the paper's.
 
     The paper does not say all that it takes to train it, so what such a GAN draws settles none of its claims.
     """
     printed = SAID.figure_or_none("Table 1", data, "student")
-    if printed is None or student_of(quiet, PAPER_CNN)["ci"][1] >= printed:
+    if printed is None or student_of(result, PAPER_CNN)["ci"][1] >= printed:
         return ""
     fewer = "; the owner has about a quarter of the paper's records" if data == "svhn" else ""
-    return (
-        "the paper gives no widths, noise or steps, and with ours the GAN falls short of its figure even with next to "
-        f"no noise{fewer}"
-    )
+    return f"the paper gives no widths, bound, noise or steps, and with ours the GAN's student falls short of it{fewer}"
 
 
 def refuted(claim: str, bound: float, claimed: float) -> Asked:
@@ -150,11 +138,11 @@ def refuted(claim: str, bound: float, claimed: float) -> Asked:
 
 def _table1(data: str, results: Results) -> list[Row]:
     """Students of the GAN's pictures, of real ones, and the ε that its gradients betray."""
-    result, quiet = _points(data, results)
+    (result,) = results
     said = f"the paper's GAN, {promise(result)}"
     printed = SAID.figures["Table 1"].get(data, {})
     other = SAID.figures["§5.3"].get(data, {})
-    why = _untrained(data, quiet)
+    why = _untrained(data, result)
     cnn, logistic = (student_of(result, student) for student in STUDENTS)
 
     def put(claim: str, bound: float | None, score: Score) -> Asked | None:
@@ -177,7 +165,6 @@ def _table1(data: str, results: Results) -> list[Row]:
         real_row(
             "not private: logistic regression on the owner's records", logistic, other.get("logistic on real records")
         ),
-        score_row("the paper's GAN with next to no noise: the paper's student", student_of(quiet, PAPER_CNN)),
     ]
     if "Papernot et al." in printed:
         theirs = printed["Papernot et al."]
@@ -206,42 +193,35 @@ def _betrayed(said: str, result: Mapping[str, Any]) -> list[Row]:
 
 
 def _figure2(data: str, results: Results) -> list[Row]:
-    """Contrast and likeness of the GAN's pictures, and its contrast with next to no noise."""
-    result, quiet = _points(data, results)
-    why = _untrained(data, quiet)
+    """Contrast and likeness of the GAN's pictures."""
+    (result,) = results
+    why = _untrained(data, result)
     asked = {metric: Asked("synth-contrast", "below", 1.0, unless=why) for metric in (CONTRAST, RANGE)}
-    rows = likeness_rows(f"the paper's GAN, {promise(result)}", result, _LIKENESS, asked)
-    more = likeness_rows("the paper's GAN with next to no noise", quiet, (CONTRAST, RANGE, FRECHET), {})
-    return rows + more[::3]
+    return likeness_rows(f"the paper's GAN, {promise(result)}", result, _LIKENESS, asked)
 
 
 def _figure3(data: str, results: Results) -> list[Row]:
     """Nearest records, and whether nearness or anything else in the pictures gives a member away."""
-    result, quiet = _points(data, results)
+    (result,) = results
     real = next(score["control"] for score in result["information"] if score["metric"] == OTHER_CLASS)
-    why = _untrained(data, quiet)
+    why = _untrained(data, result)
     asked = {
         COPIES: Asked("synth-no-copies", "below", _FEW_COPIES, unless=why),
         OTHER_CLASS: Asked("synth-other-classes", "above", float(real), unless=why),
     }
     said = f"the paper's GAN, {promise(result)}"
-    return [
-        *likeness_rows(said, result, _NEIGHBOURS, asked),
-        *member_rows(said, result),
-        *member_rows("the paper's GAN with next to no noise", quiet)[:-1],
-    ]
+    return [*likeness_rows(said, result, _NEIGHBOURS, asked), *member_rows(said, result)]
 
 
 def _draw_figure2(data: str, results: Results, path: Path) -> None:
     """Rows of real and of generated pictures, one of each class in a column."""
-    result, quiet = _points(data, results)
+    (result,) = results
     real = load(data, part="test" if data != "digits" else "all", utility=DATA[data]["utility"], limit=1000)
     picture_rows(
         path,
         {
             **_by_class("real", real.x, next(iter(real.utility.values()))),
-            **_by_class(f"eps {result['params']['epsilon']:g}", *_drawn(result)),
-            **_by_class("no noise", *_drawn(quiet)),
+            **_by_class("generated", *_drawn(result)),
         },
     )
 
@@ -252,19 +232,17 @@ def _drawn(result: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _by_class(name: str, x: Any, codes: Any) -> dict[str, Any]:
-    """Two rows of pictures (classes, C, H, W)."""
-    places = [np.flatnonzero(codes == code)[:2] for code in range(_COLUMNS)]
-    places = [rows for rows in places if len(rows) == 2]
-    return {f"{name} {'ab'[line]}": x[[rows[line] for rows in places]] for line in range(2)}
+    """Rows of pictures (classes, C, H, W), one of each class."""
+    places = [np.flatnonzero(codes == code)[:_LINES] for code in range(_COLUMNS)]
+    places = [rows for rows in places if len(rows) == _LINES]
+    return {f"{name} {line + 1}": x[[rows[line] for rows in places]] for line in range(_LINES)}
 
 
-def _draw_figure3(data: str, results: Results, path: Path) -> None:
+def _draw_figure3(_data: str, results: Results, path: Path) -> None:
     """Generated pictures, and under each the owner's nearest."""
-    result, quiet = _points(data, results)
-    ours, theirs = gallery_of(result), gallery_of(quiet)
-    said = f"eps {result['params']['epsilon']:g}"
-    shown = {said: ours["synthetic"], "nearest": ours["nearest"]}
-    picture_rows(path, {**shown, "no noise": theirs["synthetic"], "nearest ": theirs["nearest"]})
+    (result,) = results
+    shown = gallery_of(result)
+    picture_rows(path, {"generated": shown["synthetic"], "nearest": shown["nearest"]})
 
 
 def _study(name: str, title: str, about: str, rows: Any, claims: tuple[str, ...], picture: Picture | None) -> Study:
@@ -285,8 +263,8 @@ STUDIES = (
     _study(
         "synth-table1",
         "Students of the paper's GAN, Table 1",
-        "Accuracy on real test records of students that learnt from pictures of the paper's GAN (`noise-layer`) or from "
-        "the owner's own records, and the ε that the GAN's gradients betray. Its ε is as published, not proven.",
+        "Accuracy on real test records of students that learnt from pictures of the paper's GAN (`noise-layer`) or "
+        "from the owner's own records, and the ε that the GAN's gradients betray. Its ε is as published, not proven.",
         _table1,
         ("synth-mnist", "synth-svhn", "synth-papernot", "synth-logistic", "synth-whole-model"),
         None,
@@ -294,8 +272,8 @@ STUDIES = (
     _study(
         "synth-figure2",
         "Real and generated pictures of the paper's GAN, Figure 2",
-        "Contrast, dynamic range and likeness of the GAN's pictures to real ones that it has not seen. The same of other "
-        "real pictures, and of pictures whose pixels are drawn one by one, stands under each figure.",
+        "Contrast, dynamic range and likeness of the GAN's pictures to real ones that it has not seen. The same of "
+        "other real pictures, and of pictures whose pixels are drawn one by one, stands under each figure.",
         _figure2,
         ("synth-contrast",),
         _draw_figure2,

@@ -1,4 +1,4 @@
-"""What we offer in place of the `synth` paper's GAN, at the same (ε, δ): `synth-ours`, `synth-methods`, `synth-canaries`.
+"""What we offer in place of the `synth` paper's GAN: `synth-ours`, `synth-methods` and `synth-canaries`.
 
 The paper claims nothing about these methods: there are no verdicts.
 """
@@ -156,8 +156,8 @@ STUDIES = (
         name="synth-methods",
         family="synth-methods",
         title="Every method for pictures at the same ε and δ",
-        about="Students and membership attacks for every method at the paper's (ε, δ). `noise-layer` is the paper's, and "
-        "its ε is as published; that of the others is proven.",
+        about="Students and membership attacks for every method at the paper's (ε, δ). `noise-layer` is the paper's, "
+        "and its ε is as published; that of the others is proven.",
         data={name: DATA[name] for name in ("mnist", "digits")},
         scale=_methods_scale,
         rows=_methods,
@@ -167,7 +167,7 @@ CANARIES = Measurement(
     name="synth-canaries",
     family="synth-canaries",
     title="Lower bounds of ε by canaries",
-    about="The ε that canaries show in runs of `mixture`, with 95 % confidence, beside the claimed one in the row's name. "
+    about="The ε that canaries show in runs of `mixture`, with 95 % confidence; the claimed one is in the row's name. "
     "A bound above the claim would refute it; one below proves nothing.",
     data=tuple(_DATA),
     run=canary_rows,

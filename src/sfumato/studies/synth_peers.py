@@ -186,8 +186,8 @@ STUDY = Measurement(
     family="synth-peers",
     title="Synthetic tables of several makers, students on real records",
     about=(
-        "Students of synthetic tables by several makers at the same (ε, δ), on real test records of Adult, and the time "
-        "that it takes to learn and draw. The paper has no tables."
+        "Students of synthetic tables by several makers at the same (ε, δ), on real test records of Adult, and the "
+        "time that it takes to learn and draw. The paper has no tables."
     ),
     data=("adult",),
     run=rows,

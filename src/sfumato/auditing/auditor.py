@@ -21,6 +21,7 @@ from sfumato.auditing.synthetic_audit import audit_synthetic
 from sfumato.auditing.trials import carry_out, trials
 from sfumato.auditing.utility import utility_scores
 from sfumato.auditing.wrong_key import wrong_key
+from sfumato.core import compute
 from sfumato.core.dataset import Dataset, Splits
 from sfumato.core.errors import UsageError
 from sfumato.core.leakage import with_leakage
@@ -58,8 +59,20 @@ def audit(
     Returns:
         Scores of utility and attacks, what could not be run and why, and what a report shows.
     """
-    controls = controls or Controls()
-    splits = _mixed(splits, seed)
+    with compute.threads(splits.victim.x[0].size):
+        return _audit(mechanism, _mixed(splits, seed), attacks, effort, seed, controls or Controls(), neighbour, say)
+
+
+def _audit(
+    mechanism: Mechanism,
+    splits: Splits,
+    attacks: Sequence[Attack] | None,
+    effort: Effort,
+    seed: int,
+    controls: Controls,
+    neighbour: Dataset | None,
+    say: Say,
+) -> Audit:
     if isinstance(mechanism, Samples):
         return audit_synthetic(
             mechanism,

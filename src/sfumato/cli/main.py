@@ -20,6 +20,7 @@ from sfumato.cli.options import (
     Data,
     Domain,
     Id,
+    Jobs,
     Json,
     Limit,
     Private,
@@ -27,10 +28,12 @@ from sfumato.cli.options import (
     Seed,
     Set,
     Shares,
+    Threads,
     Utility,
     X,
     based_on,
     data_config,
+    machine,
     parse_knob,
     parse_pair,
     parse_settings,
@@ -84,6 +87,8 @@ def _main(
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Where runs and report go.")] = Path("sfumato-demo"),
     seed: Seed = 0,
+    jobs: Jobs = None,
+    threads: Threads = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -91,7 +96,7 @@ def demo(
     from sfumato.cli.output import Talk, print_json, print_text
     from sfumato.workflow.demo import run_demo, summary
 
-    with Talk(quiet) as talk:
+    with Talk(quiet) as talk, machine(threads, jobs):
         results, page = run_demo(out, seed=seed, progress=talk.epoch, say=talk.say)
     if json:
         print_json({"report": str(page), "points": results})
@@ -124,6 +129,7 @@ def fit(
     help_params: Annotated[
         bool, typer.Option("--help-params", help="List the mechanism's hyper-parameters and stop.")
     ] = False,
+    threads: Threads = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -164,7 +170,7 @@ def fit(
     folder = out or Path("runs") / f"{name}-{Path(str(resolved['data']['source'])).stem}"
     if resume and not folder.exists():
         raise DataError(f"there is nothing to resume in {folder}: leave out --resume to start.")
-    with Talk(quiet) as talk:
+    with Talk(quiet) as talk, machine(threads):
         talk.say(f"{name}: fit")
         begun = start_of(config, asked)
         fitted = fit_run(resolved, folder, resume=resume, start=begun, progress=talk.epoch, warn=talk.say)
@@ -260,6 +266,7 @@ def audit(
     geometry: GeometryName = "pca",
     student: Students = None,
     again: Annotated[bool, typer.Option("--again", help="Replace the scores of an earlier audit.")] = False,
+    threads: Threads = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -279,7 +286,7 @@ def audit(
     )
     from sfumato.workflow import audit_run
 
-    with Talk(quiet) as talk:
+    with Talk(quiet) as talk, machine(threads):
         scores = audit_run(run, effort=effort_named(effort, geometry, student or ()), again=again, say=talk.say)
     if json:
         print_json(scores)
@@ -309,6 +316,8 @@ def sweep(
     settings: Set = None,
     effort: EffortName = "cpu",
     seed: Seed = 0,
+    jobs: Jobs = None,
+    threads: Threads = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -321,7 +330,7 @@ def sweep(
 
     defaults = mechanism_class(mechanism).parameters()
     name, values = parse_knob(knob, defaults, mechanism)
-    with Talk(quiet) as talk:
+    with Talk(quiet) as talk, machine(threads, jobs):
         results = run_sweep(
             mechanism,
             data_config({}, data, x, utility, private, subject, limit, domain, shares),
@@ -365,6 +374,8 @@ def reproduce(
     scale: Annotated[str, typer.Option("--scale", help="smoke, cpu or full.")] = "cpu",
     out: Annotated[Path | None, typer.Option("--out", help="Folder; default runs/PAPER-DATA-SCALE.")] = None,
     seed: Seed = 0,
+    jobs: Jobs = None,
+    threads: Threads = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -379,7 +390,7 @@ def reproduce(
         else:
             OUT.print(study_list(studies()))
         return
-    with Talk(quiet) as talk:
+    with Talk(quiet) as talk, machine(threads, jobs):
         result = run_study(study, data=data, scale=scale, out=out, seed=seed, progress=talk.epoch, say=talk.say)
     if json:
         print_json(result)
@@ -415,6 +426,7 @@ def run() -> None:
         os.umask(before)
     if code == INTERRUPTED:
         _fail("interrupted; the same command goes on or starts again (fit: add --resume).", INTERRUPTED)
+        os._exit(INTERRUPTED)  # nothing is left to do, and exit hooks of libraries would print tracebacks
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from sfumato.core import compute
 from sfumato.core.documents import toml_table
 from sfumato.core.errors import DataError, UsageError, unknown
 
@@ -28,7 +30,16 @@ Set = Annotated[list[str] | None, typer.Option("--set", "-s", help="Hyper-parame
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Repeatable randomness of training and audit.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no log.")]
+Threads = Annotated[
+    int | None, typer.Option("--threads", help="Threads of each process; default: one where networks are small.")
+]
+Jobs = Annotated[int | None, typer.Option("--jobs", help="Points that run side by side; default: one a core.")]
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with the same keys as a run's config.toml.")]
+
+
+def machine(threads: int | None, jobs: int | None = None) -> AbstractContextManager[None]:
+    """What a command uses of the machine: all cores, unless told otherwise."""
+    return compute.using(compute.Compute(threads, compute.cores() if jobs is None else jobs))
 
 
 def parse_settings(settings: list[str] | None, defaults: dict[str, Any], owner: str) -> dict[str, Any]:

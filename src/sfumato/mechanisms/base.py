@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.core import compute
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError, RuleBroken, UsageError
 from sfumato.core.guarantee import ONE_ROW, SECURE_NOISE, SEVERAL_ROWS, Guarantee
@@ -99,8 +100,9 @@ class Mechanism(Parametrised, ABC):
         if start is not None and type(start) is not type(self):
             raise UsageError(f"{self.name} cannot start from a fitted {start.name}.")
         self.schema_, self.labels_ = data.schema, tuple(data.utility)
-        self._build(data.schema)
-        self._fit(data, run, progress, start)
+        with compute.threads(data.x[0].size):
+            self._build(data.schema)
+            self._fit(data, run, progress, start)
         self._settle()
         if run is not None:
             self.save(run.path)

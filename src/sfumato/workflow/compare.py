@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from sfumato.auditing import CPU, Controls, Effort
+from sfumato.core import compute
 from sfumato.core.dataset import Splits
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.run_folder import RunFolder, read_json, write_json
@@ -17,6 +20,7 @@ from sfumato.mechanisms import mechanism_class
 from sfumato.mechanisms.base import Progress, no_progress
 from sfumato.workflow.auditing import audit_run
 from sfumato.workflow.fitting import fit_run, resolve, splits_of
+from sfumato.workflow.processes import Say, Task, side_by_side
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,8 @@ def compare(
     progress: Progress = no_progress,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[dict[str, Any]]:
-    """Fit and audit every point below ``out/points``; finished points are not done again.
+    """Fit and audit every point below ``out/points``, as many side by side as the machine may take
+    (``core.compute``); finished points are not done again.
 
     With ``warm_start`` a point trains on from the point of the same mechanism before it, for a quarter of the epochs;
     never if it makes synthetic records.
@@ -72,37 +77,85 @@ def compare(
     if twice is not None:
         raise UsageError(f"two points are called '{twice}': give values that differ within six digits.")
     _claim(out, {"points": [f"points/{one}" for one in ids], "config": configs})
-    controls = Controls()
-    before: dict[str, Path] = {}
-    results = []
+    beside = 1 if splits is not None else compute.jobs(len(points))
+    controls = out / "controls"
+    before: dict[str, str] = {}
+    tasks = []
     for number, (point, config) in enumerate(zip(points, configs, strict=True), 1):
         folder = out / "points" / point.id
-        folder.parent.mkdir(exist_ok=True)
-        if not (folder / "seconds.json").exists():
-            started = time.perf_counter()
-            splits = splits or splits_of(config)
-            say(f"{number}/{len(points)} {point.id}: fit")
-            afresh = not warm_start or mechanism_class(point.mechanism)().traits.synthetic  # or its records cost twice
-            start = None if afresh else before.get(point.mechanism)
-            fit_run(config, folder, resume=True, start=start, splits=splits, progress=progress)
-            audit_run(
-                folder,
-                effort=effort,
-                splits=splits,
-                controls=controls,
-                say=lambda what, number=number: say(f"{number}/{len(points)} {what}"),  # type: ignore[misc]
-                again=True,
-            )
-            write_json(folder / "seconds.json", round(time.perf_counter() - started, 1))
-        before[point.mechanism] = folder
-        scores = read_json(folder / "scores.json")
-        if Effort(**scores.get("effort", asdict(effort))) != effort:
-            raise DataError(f"{folder} was audited with another effort: choose another --out.")
-        seconds = read_json(folder / "seconds.json")
-        results.append(
-            {"point": point.id, "params": dict(point.params), "seconds": seconds, "folder": str(folder), **scores}
+        afresh = not warm_start or mechanism_class(point.mechanism)().traits.synthetic  # or its records cost twice
+        start = None if afresh else before.get(point.mechanism)
+        before[point.mechanism] = point.id
+        if (folder / "seconds.json").exists():
+            continue
+        arguments = {
+            "title": f"{number}/{len(points)}",
+            "config": config,
+            "folder": folder,
+            "start": None if start is None else out / "points" / start,
+            "effort": effort,
+            "controls": controls,
+            "machine": compute.one_of(beside),
+            "splits": splits,
+        }
+        tasks.append(Task(point.id, _fit_and_audit, arguments, needs=_needs(point, start, ids, out)))
+    open_tasks = {task.name for task in tasks}
+    tasks = [replace(task, needs=tuple(name for name in task.needs if name in open_tasks)) for task in tasks]
+    side_by_side(tasks, beside, say, progress)
+    return [_result(point, out, effort) for point in points]
+
+
+def _needs(point: Point, start: str | None, ids: Sequence[str], out: Path) -> tuple[str, ...]:
+    """The points of this comparison that have to be fitted first."""
+    base = None if point.base is None else Path(os.path.normpath(out / point.base))
+    based = [one for one in ids if base == out / "points" / one]
+    return (*based, *([] if start is None else [start]))
+
+
+def _fit_and_audit(
+    say: Say,
+    progress: Progress,
+    *,
+    title: str,
+    config: dict[str, Any],
+    folder: Path,
+    start: Path | None,
+    effort: Effort,
+    controls: Path,
+    machine: compute.Compute,
+    splits: Splits | None,
+) -> None:
+    """One point, here or in another process."""
+    folder.parent.mkdir(exist_ok=True)
+    started = time.perf_counter()
+    with compute.using(machine):
+        splits = splits or _splits(json.dumps(config["data"], sort_keys=True, default=str), config["run"]["seed"])
+        say(f"{title} {folder.name}: fit")
+        fit_run(config, folder, resume=True, start=start, splits=splits, progress=progress)
+        audit_run(
+            folder,
+            effort=effort,
+            splits=splits,
+            controls=Controls(controls),
+            say=lambda what: say(f"{title} {what}"),
+            again=True,
         )
-    return results
+    write_json(folder / "seconds.json", round(time.perf_counter() - started, 1))
+
+
+@lru_cache(maxsize=1)
+def _splits(data: str, seed: int) -> Splits:
+    """The records of one comparison, read once in each process."""
+    return splits_of({"data": json.loads(data), "run": {"seed": seed}})
+
+
+def _result(point: Point, out: Path, effort: Effort) -> dict[str, Any]:
+    folder = out / "points" / point.id
+    scores = read_json(folder / "scores.json")
+    if Effort(**scores.get("effort", asdict(effort))) != effort:
+        raise DataError(f"{folder} was audited with another effort: choose another --out.")
+    seconds = read_json(folder / "seconds.json")
+    return {"point": point.id, "params": dict(point.params), "seconds": seconds, "folder": str(folder), **scores}
 
 
 def sweep(

@@ -55,7 +55,7 @@ def learnt(data: Dataset, rows: Rows, test: Dataset, scale: str, seed: int) -> d
     """Which test records each learner gets right."""
     truth, flat = test.utility[LABEL], test.x.reshape(len(test), -1)
     smallest = min(len(own) for own in rows)
-    few = {"epochs": epochs(smallest, scale), "batch": max(8, min(128, smallest // 4)), "seed": seed}
+    few: dict[str, Any] = {"epochs": epochs(smallest, scale), "batch": max(8, min(128, smallest // 4)), "seed": seed}
     found: dict[str, Right] = {}
     for number, own in enumerate(rows):
         raw = data.x[own].reshape(len(own), -1)
@@ -186,7 +186,7 @@ def _errors(data: str, scale: str, seed: int) -> list[Row]:
     limit = 1500 if scale == "smoke" else 15_000
     splits = load_splits(data, utility=[LABEL], private=[], limit=limit, seed=seed)
     effort = replace(SMOKE if scale == "smoke" else CPU, threats=("reconstruction",))
-    few = {"epochs": 2} if scale == "smoke" else {}
+    few: dict[str, Any] = {"epochs": 2} if scale == "smoke" else {}
     ways: dict[str, Any] = {
         "no defence": LatentNoise(way="gaussian", epsilon=0.0, one_in=PARTIES, seed=seed, **few),
         "initiator's encoder": ARS(parties=PARTIES, seed=seed, **few),

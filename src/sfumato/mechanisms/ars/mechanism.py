@@ -63,8 +63,6 @@ class ARS(Mechanism):
 
     name = "ars"
     knob = "epsilon"
-    _held: tuple[IntArray, ...] = ()
-    """Rows of each party, where they are not dealt out in turn."""
 
     epsilon: float = number(default=1.0, low=0.0, high=1e3, help="noise in deviations of a latent; no budget")
     variant: Variant = choice(default="hardened", options=get_args(Variant), help="our scheme, or the paper's")
@@ -206,7 +204,8 @@ class ARS(Mechanism):
 
     def _own(self, data: Dataset, place: int) -> tuple[Dataset, FloatArray]:
         """The records of one party, and what it has of them: every K-th one, or its columns of all."""
-        dealt: slice | IntArray = self._held[place] if self._held else slice(place, None, self.parties)
+        held: tuple[IntArray, ...] = self.__dict__.get("_held", ())  # set by fit_parties alone
+        dealt: slice | IntArray = held[place] if held else slice(place, None, self.parties)
         own = data if self.split == "columns" else data.take(dealt)
         if len(own) < self.batch // 16 + 2:
             raise DataError(f"{data.name}: party {place + 1} of {self.parties} has {len(own)} records; give it more.")

@@ -13,12 +13,14 @@ from sfumato.core.errors import UsageError
 from sfumato.core.run_folder import read_json
 from sfumato.parties.byte_counter import wire_bytes
 from sfumato.parties.local_training import first_arrays
+from sfumato.parties.message_checks import MessageRefused
 from sfumato.parties.party_folder import SIMULATED
 from sfumato.parties.results import FedResult
 from sfumato.parties.run_terms import Terms
+from sfumato.parties.weight_precision import read_weights, weights_record
 
 
-def averaged(trio: list[Path], out: Path, **terms: float) -> FedResult:
+def averaged(trio: list[Path], out: Path, **terms: float | str) -> FedResult:
     meet(trio, out, mode="fedavg", params={}, **terms)
     return FedResult.from_json(read_json(out / "server" / "result.json"))
 
@@ -55,6 +57,37 @@ def test_noise_of_a_deployment_follows_from_no_seed(
     monkeypatch.setenv(SIMULATED, str(tmp_path))
     averaged(trio, tmp_path / "simulated", rounds=1, noise=1.0, clip=0.5)
     assert len(seeds) == 1
+
+
+@pytest.mark.parametrize(("wire", "bits"), [("float16", 16), ("uint8", 8), ("uint4", 4)])
+def test_averaged_weights_travel_at_the_precision_of_the_wire_in_both_directions(
+    trio: list[Path], tmp_path: Path, wire: str, bits: int
+) -> None:
+    result = averaged(trio, tmp_path, rounds=3, epochs=3, wire=wire)
+    assert result.accuracy is not None and result.accuracy > 0.5
+    model = bits / 8 * (784 * 128 + 128 + 128 * 10 + 10)
+    for sent in (result.bytes_up, result.bytes_down, result.bytes_evaluation):
+        assert 3 * 3 * model < sent < 1.05 * 3 * 3 * model + 3 * 3 * 4000  # headers
+
+
+def test_a_change_that_is_smaller_than_a_step_is_right_on_average() -> None:
+    shapes = {"a": (3, 1001), "b": (1,)}
+    weights = {"a": np.full((3, 1001), 0.3, dtype=np.float32), "b": np.array([5.0], dtype=np.float32)}
+    weights["a"][0, 0], weights["a"][0, 1] = -1.0, 14.0  # steps of 1 in 4 bits
+    random = np.random.default_rng(0)
+    nearest, drawn = (read_weights(weights_record(weights, "uint4", r), "uint4", shapes) for r in (None, random))
+    assert nearest["a"].mean() < 0.02
+    assert 0.27 < drawn["a"].mean() < 0.33
+    assert drawn["a"].shape == (3, 1001) and drawn["b"] == pytest.approx(5.0)
+    with pytest.raises(MessageRefused, match="shape"):
+        read_weights(weights_record(weights, "uint4"), "uint8", shapes)
+
+
+def test_averaging_and_sharing_keep_which_held_out_records_are_right(trio: list[Path], tmp_path: Path) -> None:
+    result = averaged(trio, tmp_path, rounds=2)
+    files = sorted(tmp_path.glob("party-*/7/right-2.npy"))
+    right = np.concatenate([np.load(file) for file in files])
+    assert len(files) == 3 and right.mean() == pytest.approx(result.accuracy)
 
 
 def test_noise_without_a_clipping_norm_is_refused() -> None:

@@ -347,7 +347,7 @@ def test_one_row_beyond_all_others_does_not_spoil_the_learning(learner: str) -> 
     def accuracy(more: list[float]) -> float:
         shared = np.concatenate([z[own], np.array(more, dtype=np.float32)[:, None] * np.ones((1, 12), np.float32)])
         codes = {"y": np.concatenate([labels[own], np.zeros(len(more), dtype=np.int64)])}
-        return pooled_learning.learn(shared, codes, z[held_out], {"y": labels[held_out]}, learner)["accuracy.y"]
+        return pooled_learning.learn(shared, codes, z[held_out], {"y": labels[held_out]}, learner)[0]["accuracy.y"]
 
     clean = accuracy([])
     assert clean > 0.9

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from sfumato.parties import FedResult, ShareResult
-from sfumato.parties.results import Round
-from sfumato.studies import ars, ars_bytes, ars_columns
+from sfumato.studies import ars, ars_columns
 from sfumato.studies.ars_masks import binomial_tail
 
 
@@ -81,14 +78,3 @@ def test_chance_of_a_lucky_mask_is_what_the_paper_says() -> None:
     assert binomial_tail(256, 0.75) == pytest.approx(2.449e-16, rel=1e-3)
     assert binomial_tail(4, 0.75) == 5 / 16
     assert binomial_tail(10, 0.0) == 1.0
-
-
-def test_bytes_are_compared_at_the_first_round_that_is_as_accurate() -> None:
-    ours = ShareResult("horizontal", "party-0", "digest", (), 0.94, 2_000_000, 1_000_000, {}, 1.0)
-    rounds = tuple(Round(n, right, n * 2_000_000, n * 2_000_000) for n, right in ((1, 0.93), (2, 0.95), (3, 0.96)))
-    theirs = FedResult("FedAvg", rounds, (), 0.96, 6_000_000, 6_000_000, 0, None, None, 1.0)
-    row = ars_bytes._cheaper(ours, theirs)
-    assert (row.ours, row.holds) == (pytest.approx(3 / 8), True)
-    assert "round 2 (first as accurate)" in row.name
-    behind = ars_bytes._cheaper(ours, replace(theirs, rounds=rounds[:1]))
-    assert (behind.ours, "none is as accurate" in behind.name) == (pytest.approx(3 / 4), True)

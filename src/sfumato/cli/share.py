@@ -20,6 +20,11 @@ app = typer.Typer(
 Parties = Annotated[int, typer.Option("--parties", "-k", help="Number of parties.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=30, help="Use at most this many records in all.")]
 Each = Annotated[int | None, typer.Option("--each", min=1, help="Number of records that each party shares.")]
+Partition = Annotated[
+    str,
+    typer.Option("--partition", help="How the parties differ: even, classes=2, dirichlet=0.3, power=1, lognormal=1."),
+]
+Wire = Annotated[str, typer.Option("--wire", help="Precision on the wire: float32, float16, uint8 or uint4.")]
 Mode = Annotated[str, typer.Option("--mode", help="horizontal, vertical or filter.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the parties and the result; must not exist.")]
 
@@ -35,13 +40,12 @@ def simulate(
     subject: Id = None,
     limit: Limit = None,
     each: Each = None,
+    partition: Partition = "even",
     domain: Domain = None,
     settings: Set = None,
     initiator: Annotated[str, typer.Option("--initiator", help="Party that publishes the encoder.")] = "party-0",
     learner: Annotated[str, typer.Option("--learner", help="Classifier for the shared set: mlp or logistic.")] = "mlp",
-    wire: Annotated[
-        str, typer.Option("--wire", help="Precision on the wire: float32, float16, uint8 or uint4.")
-    ] = "float32",
+    wire: Wire = "float32",
     timeout: Annotated[float, typer.Option("--timeout", help="Time limit of each phase, in seconds.")] = 3600.0,
     out: Out = None,
     seed: Seed = 0,
@@ -54,7 +58,7 @@ def simulate(
 
     params = _mechanism_settings(mode, settings)
     folder = out or Path("runs") / f"share-{Path(data).stem}"
-    records = _records(x, utility, private, subject, domain, limit, each)
+    records = _records(x, utility, private, subject, domain, limit, each, partition)
     terms: dict[str, Any] = {"initiator": initiator, "learner": learner, "wire": wire, "timeout": timeout}
     with Talk(quiet) as talk:
         more = {**records, **terms, "out": folder, "say": talk.say}
@@ -76,12 +80,14 @@ def fedavg(
         str | None, typer.Option("--dp", help="DP-FedAvg with this noise multiplier and clipping norm, e.g. 1.0,0.5.")
     ] = None,
     epochs: Annotated[int, typer.Option("--epochs", min=1, help="Local epochs per round.")] = 1,
+    wire: Wire = "float32",
     x: X = None,
     utility: Utility = None,
     private: Private = None,
     subject: Id = None,
     limit: Limit = None,
     each: Each = None,
+    partition: Partition = "even",
     domain: Domain = None,
     out: Out = None,
     seed: Seed = 0,
@@ -93,9 +99,9 @@ def fedavg(
     from sfumato.parties.simulation import fedavg as run
 
     noise, clip = _noise_and_clip(dp)
-    records = _records(x, utility, private, subject, domain, limit, each)
+    records = _records(x, utility, private, subject, domain, limit, each, partition)
     with Talk(quiet) as talk:
-        more = {**records, "epochs": epochs, "out": out, "say": talk.say}
+        more = {**records, "epochs": epochs, "wire": wire, "out": out, "say": talk.say}
         result = run(data, parties=parties, rounds=rounds, noise=noise, clip=clip, seed=seed, **more)
     if json:
         print_json(result.to_json())
@@ -120,6 +126,7 @@ def split(
     subject: Id = None,
     limit: Limit = None,
     each: Each = None,
+    partition: Partition = "even",
     domain: Domain = None,
     repeatable: Annotated[
         bool, typer.Option("--repeatable", help="For experiments: repeatable noise; every setting is accepted.")
@@ -131,7 +138,7 @@ def split(
     from sfumato.cli.output import print_result
     from sfumato.parties.partition import split_parties
 
-    records = _records(x, utility, private, subject, domain, limit, each)
+    records = _records(x, utility, private, subject, domain, limit, each, partition)
     made = split_parties(data, out, parties=parties, vertical=vertical, seed=seed, repeatable=repeatable, **records)
     folders = [str(folder) for folder in made]
     print_result(json, {"parties": folders}, "\n".join(folders))
@@ -168,6 +175,7 @@ def _records(
     domain: Path | None,
     limit: int | None,
     each: int | None,
+    partition: str,
 ) -> dict[str, Any]:
     """The records to share and their columns, under the names that ``sfumato.parties`` has for them."""
     return {
@@ -178,6 +186,7 @@ def _records(
         "domain": domain,
         "limit": limit,
         "each": each,
+        "partition": partition,
     }
 
 

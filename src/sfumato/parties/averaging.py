@@ -18,6 +18,7 @@ from sfumato.parties.participants import Roll
 from sfumato.parties.party_folder import SIMULATED
 from sfumato.parties.results import FedResult, PartyResult, Round
 from sfumato.parties.run_terms import Terms
+from sfumato.parties.weight_precision import PreciseGrid
 
 DELTA = 1e-5
 
@@ -45,14 +46,23 @@ def average(roll: Roll, terms: Terms) -> FedResult:
         strategy = DifferentialPrivacyServerSideFixedClipping(
             plain, terms.noise, terms.clip, parties, accountant=accountant
         )
-    settings = {"epochs": terms.epochs, "batch": terms.batch, "rate": terms.rate}
+    settings = {"epochs": terms.epochs, "batch": terms.batch, "rate": terms.rate, "wire": terms.wire}
     traffic: list[tuple[int, int]] = []
 
     def note(_number: int, _arrays: Any) -> None:
         traffic.append((grid.total(grid.up, kind="train"), grid.total(grid.down, kind="train")))
 
     first = first_arrays(hello.size, len(next(iter(hello.utility.values()))), terms.seed)
-    found = strategy.start(grid, first, terms.rounds, terms.timeout, train_config=config(settings), evaluate_fn=note)
+    shapes = {name: tuple(array.shape) for name, array in first.items()}
+    found = strategy.start(
+        grid if terms.wire == "float32" else PreciseGrid(grid, terms.wire, shapes),
+        first,
+        terms.rounds,
+        terms.timeout,
+        train_config=config(settings),
+        evaluate_config=config({"wire": terms.wire}),
+        evaluate_fn=note,
+    )
     accuracy = {
         number: float(metrics["accuracy"])  # type: ignore[arg-type]
         for number, metrics in found.evaluate_metrics_clientapp.items()

@@ -41,6 +41,7 @@ from sfumato.parties.message_checks import (
 from sfumato.parties.party_folder import PartyFolder, open_party
 from sfumato.parties.pooled_learning import CARD, HELD_OUT, OWN, Piece, below, beside
 from sfumato.parties.published_copy import has_encoder, keep_encoder, kept_encoder, rounded
+from sfumato.parties.results import write_right
 from sfumato.parties.wire_precision import packed, steps, unpacked
 
 _JOINED = "joined.json"
@@ -224,7 +225,10 @@ def learn(message: Message, party: PartyFolder) -> RecordDict:
     shared = (beside if vertical else below)(pieces)
     pooled_learning.write_shared(party.out, shared, pieces, classes, joined)
     tests = held_out if shared.held_out is None else shared.held_out
-    return RecordDict({"metrics": metrics(pooled_learning.learn(shared.z, shared.labels, tests, truth, learner))})
+    found, right = pooled_learning.learn(shared.z, shared.labels, tests, truth, learner)
+    for values in list(right.values())[:1]:
+        write_right(party.out, values)
+    return RecordDict({"metrics": metrics(found)})
 
 
 def _only_once(done: bool) -> None:

@@ -19,11 +19,13 @@ from sfumato.core.run_folder import write_json
 from sfumato.core.schema import Schema
 from sfumato.data.column_roles import Names, Roles, of_schema
 from sfumato.data.domain import DomainName
+from sfumato.data.labels import encode_labels
 from sfumato.data.loading import schema_of
 from sfumato.data.placement import fractions, placed, rows_of, subjects_of, within_limit
 from sfumato.data.readers.locate import LocatedSource, open_data
 from sfumato.data.readers.source import Source
 from sfumato.mechanisms.device_secret import make_secret
+from sfumato.parties.skew import EVEN, Skew, one_class_each
 from sfumato.workflow.releasing import writable
 
 ROWS = 4096
@@ -47,13 +49,15 @@ def split_parties(
     domain: DomainName = None,
     limit: int | None = None,
     each: int | None = None,
+    partition: str = EVEN,
     seed: int = 0,
     repeatable: bool = False,
 ) -> list[Path]:
     """Split a data set into ``out/party-0`` …, with train.parquet, test.parquet, schema.json, party.toml and secret.
 
-    The parties get about the same number of records, and no subject is in two parties or in two parts. Where a record
-    goes depends on its subject (without named subjects: on its row) and the seed, never on other records.
+    The parties get about the same number of records, unless ``partition`` says otherwise, and no subject is in two
+    parties or in two parts. Where a record goes depends on its subject (without named subjects: on its row), on the
+    subject's class if the partition is by label, and on the seed, never on the records of others.
 
     Args:
         source: A named data set, a file or a folder.
@@ -63,6 +67,9 @@ def split_parties(
         x, utility, private, id, domain: The columns, as for ``sfumato.load``. A utility label is required.
         limit: Number of records in all, about (as for ``sfumato.load``); by default every record is used.
         each: Number of records that each party shares; by default all it has. One record more may replace another.
+        partition: How the records to share differ between the parties (``parties.skew``): ``even``, ``classes=2``,
+            ``dirichlet=0.3``, ``power=1`` or ``lognormal=1``. Labels are those of the first utility label. Held-out
+            records are dealt evenly: every party is tested on what all of them see.
         seed: Seed of the split.
         repeatable: For experiments: the parties' noise follows from ``seed``, and they accept every mode and setting.
 
@@ -75,6 +82,11 @@ def split_parties(
     """
     if not 2 <= parties <= MOST_PARTIES:
         raise UsageError(f"parties must be 2 to {MOST_PARTIES:,}, got {parties:,}.")
+    skew = Skew.parse(partition)
+    if vertical and skew.kind != EVEN:
+        raise UsageError(f"partition {partition}: parties that hold columns all have the same records.")
+    if each is not None and skew.by_quantity:
+        raise UsageError(f"partition {partition} gives the parties different numbers of records: drop --each.")
     opened = open_data(source)
     schema = schema_of(opened, x=x, utility=utility, private=private, id=id, domain=domain)
     if not schema.utility:
@@ -84,7 +96,7 @@ def split_parties(
         if vertical:
             _cut_columns(opened, schema, parts, part, parties, each, seed)
         else:
-            _cut_rows(opened, schema, parts, part, parties, each, seed)
+            _cut_rows(opened, schema, parts, part, parties, each, skew, seed)
         for number in range(parties):
             choices = _choices(number, opened, derive_seed(seed, "party", number) if repeatable else None)
             (part / f"party-{number}" / "party.toml").write_text(choices)
@@ -124,23 +136,50 @@ def _cut_rows(
     out: Path,
     parties: int,
     each: int | None,
+    skew: Skew,
     seed: int,
 ) -> None:
-    """Give every party about the same number of records, with all columns."""
+    """Give every party its share of the records, with all columns."""
     for number in range(parties):
         _lay(out / f"party-{number}", schema)
     for part, places in parts.items():
         for one, roles, rows in places:
-            whose = placed(subjects_of(one, roles)[rows], [1 / parties] * parties, seed, f"deal {part}")
+            keys = subjects_of(one, roles)[rows]
+            whose = _whose(skew if part == "train" else Skew(), one, roles, schema, rows, keys, parties, seed, part)
             if part == "train" and each is not None:
                 order = fractions(rows_of(one, roles)[rows], seed, "each")
                 whose = _lowest(whose, order, each, parties, opened.name)
             if any(not (whose == number).any() for number in range(parties)):
                 lack = f"{opened.name} has too few records or subjects for {parties} parties"
-                raise DataError(f"{lack}: use fewer parties or another seed.")
+                even = "" if skew.kind == EVEN else ", a partition that is more even"
+                raise DataError(f"{lack}: use fewer parties{even} or another seed.")
             files = [out / f"party-{number}" / f"{part}.parquet" for number in range(parties)]
             targets = [(file, rows[whose == number]) for number, file in enumerate(files)]
             _write(one, roles.columns(), targets)
+
+
+def _whose(
+    skew: Skew,
+    source: Source,
+    roles: Roles,
+    schema: Schema,
+    rows: npt.NDArray[np.intp],
+    keys: Hashes,
+    parties: int,
+    seed: int,
+    part: str,
+) -> IntArray:
+    """The party of each of ``rows``."""
+    label = roles.utility[0]
+    classes = schema.classes(label.name)
+    codes = np.zeros(len(rows), dtype=np.int64)
+    if skew.by_label:
+        read = [
+            encode_labels(label, batch.column(label.column), classes, source.label, first)
+            for first, batch in source.batches([label.column], ROWS)
+        ]
+        codes = one_class_each(keys, np.concatenate(read)[rows])
+    return skew.place(keys, codes, len(classes), parties, seed, f"deal {part}")
 
 
 def _lowest(whose: IntArray, order: npt.NDArray[np.float64], each: int, parties: int, name: str) -> IntArray:

@@ -27,7 +27,7 @@ from sfumato.parties.party_folder import PartyFolder
 from sfumato.parties.party_limits import signal, spend, tested_once
 
 MODES = ("horizontal", "vertical", "filter")
-OWN = ("seed", "parties", "split", "keyed", "lam")
+OWN = ("seed", "parties", "split", "together", "keyed", "lam")
 """Settings of ``ars`` that each party decides for itself: nobody can make it draw fresh noise in every run, or learn
 from its answer how many private labels λ has to weigh."""
 VAE_PARAMS = ("latent", "architecture", "likelihood", "gamma", "kappa", "lipschitz", "epochs")

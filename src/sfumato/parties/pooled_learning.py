@@ -129,6 +129,16 @@ def _card(out: Path, shared: Piece, parties: Mapping[str, int], about: Mapping[s
         part.write_text("\n".join(lines))
 
 
+def predicted(
+    z: FloatArray, labels: Mapping[str, IntArray], held_out: FloatArray, learner: str, seed: int = 0
+) -> dict[str, IntArray]:
+    """Train on the shared set and return what it says of each held-out record, for each label.
+
+    Columns are clipped by their median and quartiles first, so that a few rows of one party do not set all scales.
+    """
+    return {label: _fitted(learner, seed, z, codes).predict(held_out) for label, codes in labels.items()}
+
+
 def learn(
     z: FloatArray,
     labels: Mapping[str, IntArray],
@@ -136,27 +146,28 @@ def learn(
     truth: Mapping[str, IntArray],
     learner: str,
     seed: int = 0,
-) -> dict[str, float]:
+) -> tuple[dict[str, float], dict[str, npt.NDArray[np.bool_]]]:
     """Train on the shared set and test on the party's own held-out records.
 
-    Columns are clipped by their median and quartiles first, so that a few rows of one party do not set all scales.
-    The figures for each label are accuracy, balanced accuracy, and F1 of the most frequent class in the shared set.
+    Returns:
+        Accuracy, balanced accuracy, and F1 of the most frequent class in the shared set, for each label; and which of
+        the held-out records are right.
     """
     from sklearn.metrics import balanced_accuracy_score, f1_score
 
     found: dict[str, float] = {"rows": len(z), "held-out": len(held_out)}
-    for label, codes in labels.items():
-        if label not in truth:
-            continue
-        guess = _fitted(learner, seed, z, codes).predict(held_out)
+    known = {label: codes for label, codes in labels.items() if label in truth}
+    each = {}
+    for label, guess in predicted(z, known, held_out, learner, seed).items():
         right = truth[label]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found[f"balanced-accuracy.{label}"] = float(balanced_accuracy_score(right, guess))
-        found[f"accuracy.{label}"] = float(np.mean(guess == right))
-        common = np.bincount(codes).argmax()
+        each[label] = guess == right
+        found[f"accuracy.{label}"] = float(np.mean(each[label]))
+        common = np.bincount(known[label]).argmax()
         found[f"f1.{label}"] = float(f1_score(right == common, guess == common))
-    return found
+    return found, each
 
 
 def _fitted(learner: str, seed: int, z: FloatArray, codes: IntArray) -> Any:

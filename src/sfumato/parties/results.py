@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.run_folder import atomic
+
+RIGHT = "right"
+"""File in a party's folder of a run: which of its held-out records the model gets right, in their order."""
 
 
 @dataclass(frozen=True)
@@ -97,3 +106,17 @@ class FedResult:
         """Read what ``to_json`` returned."""
         parties = tuple(PartyResult(**party) for party in value["parties"])
         return cls(**{**value, "parties": parties, "rounds": tuple(Round(**one) for one in value["rounds"])})
+
+
+def write_right(out: Path, right: npt.NDArray[np.bool_], number: int = 0) -> None:
+    """Keep which held-out records are right (after round ``number`` of federated averaging)."""
+    out.mkdir(parents=True, exist_ok=True)
+    with atomic(out / f"{RIGHT}-{number}.npy") as part, part.open("wb") as file:
+        np.save(file, right, allow_pickle=False)
+
+
+def read_right(folder: Path, number: int = 0) -> npt.NDArray[np.bool_]:
+    """Which held-out records of all parties are right, party after party, from a simulation's folder ``out``."""
+    parties = sorted((folder / "parties").iterdir(), key=lambda one: int(one.name.rpartition("-")[2]))
+    files = [file for party in parties for file in sorted((party / "shared").glob(f"*/{RIGHT}-{number}.npy"))]
+    return np.concatenate([np.load(file, allow_pickle=False) for file in files])

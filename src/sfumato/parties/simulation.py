@@ -24,6 +24,7 @@ from sfumato.parties.party_folder import SIMULATED
 from sfumato.parties.party_mechanisms import check_weights
 from sfumato.parties.results import FedResult, ShareResult
 from sfumato.parties.run_terms import Terms
+from sfumato.parties.skew import EVEN
 
 Say = Callable[[str], None]
 
@@ -41,6 +42,7 @@ def simulate(
     domain: DomainName = None,
     limit: int | None = None,
     each: int | None = None,
+    partition: str = EVEN,
     seed: int = 0,
     out: Path | None = None,
     say: Say = lambda _: None,
@@ -58,6 +60,7 @@ def simulate(
         x, utility, private, id, domain: The columns, as for ``sfumato.load``.
         limit: Number of records in all; by default every record is used.
         each: Number of records that each party shares; by default all it has.
+        partition: How the parties differ, as for ``split_parties``.
         seed: Seed of the split, the training and the noise.
         out: New folder for ``parties/party-0`` … with what each party ends up with, and ``server`` with the result.
             Without it only the returned result is kept.
@@ -72,7 +75,8 @@ def simulate(
         DataError: The data cannot be used, ``out`` is not empty, or fewer than two parties were left.
     """
     asked = {"mode": mode, "params": dict(params or {}), "parties": parties, "seed": seed, **terms}
-    source = {"x": x, "utility": utility, "private": private, "id": id, "domain": domain, "limit": limit, "each": each}
+    columns = {"x": x, "utility": utility, "private": private, "id": id, "domain": domain}
+    source = {**columns, "limit": limit, "each": each, "partition": partition}
     return ShareResult.from_json(_run(data, source, asked, out, say))
 
 
@@ -90,6 +94,7 @@ def fedavg(
     domain: DomainName = None,
     limit: int | None = None,
     each: int | None = None,
+    partition: str = EVEN,
     seed: int = 0,
     out: Path | None = None,
     say: Say = lambda _: None,
@@ -98,11 +103,12 @@ def fedavg(
     """Run FedAvg on the same partition that ``simulate`` makes with this seed, for comparison.
 
     Args:
-        data, parties, x, utility, private, id, domain, limit, each, seed, out, say: As for ``simulate``.
+        data, parties, x, utility, private, id, domain, limit, each, partition, seed, out, say: As for ``simulate``.
         rounds: Number of rounds.
         noise: Noise multiplier; above 0 it makes this DP-FedAvg, and needs ``clip``.
         clip: Clipping norm of the model updates in DP-FedAvg.
-        **terms: Further fields of ``Terms``, such as ``epochs``, ``batch`` or ``rate``.
+        **terms: Further fields of ``Terms``, such as ``epochs``, ``batch`` or ``rate``; ``wire`` is the precision of
+            the weights in both directions.
 
     Returns:
         Accuracy and bytes after every round, and ε if there is noise.
@@ -119,7 +125,8 @@ def fedavg(
         "seed": seed,
         **terms,
     }
-    source = {"x": x, "utility": utility, "private": private, "id": id, "domain": domain, "limit": limit, "each": each}
+    columns = {"x": x, "utility": utility, "private": private, "id": id, "domain": domain}
+    source = {**columns, "limit": limit, "each": each, "partition": partition}
     return FedResult.from_json(_run(data, source, asked, out, say))
 
 

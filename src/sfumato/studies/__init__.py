@@ -17,6 +17,7 @@ from sfumato.studies import (
     ars_columns,
     ars_labels,
     ars_masks,
+    ars_pooling,
     filter,
     phase,
     ran,
@@ -49,6 +50,7 @@ _STUDIES: dict[str, Study | Measurement] = {
         *ars_labels.STUDIES,
         ars_masks.STUDY,
         ars_bytes.STUDY,
+        *ars_pooling.STUDIES,
     )
 }
 SCALES = ("smoke", "cpu", "full")

@@ -6,6 +6,7 @@ encodes its own records and protects them before they leave.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,6 +27,7 @@ from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.ars.autoencoder_stage import autoencoder_stage
+from sfumato.mechanisms.ars.averaged_weights import average, hand_out, play_together
 from sfumato.mechanisms.ars.column_blocks import Block, SideBySide, blocks_of
 from sfumato.mechanisms.ars.hardened import Adversaries, HardeningGame, sieve
 from sfumato.mechanisms.ars.party import Defence, SharingParty
@@ -42,9 +44,9 @@ __all__ = ["ARS", "Published"]
 
 Variant = Literal["hardened", "published"]
 Split = Literal["rows", "columns"]
-_SAME_NETWORKS = ("variant", "latent", "keep", "parties", "split", "lam")
+_SAME_NETWORKS = ("variant", "latent", "keep", "parties", "split", "together", "lam")
 """A training can start from another one only if these agree."""
-_EACH_FOR_ITSELF = ("parties", "seed", "lam", "keyed")
+_EACH_FOR_ITSELF = ("parties", "together", "seed", "lam", "keyed")
 """What an initiator does not publish: the other parties choose for themselves."""
 
 
@@ -78,6 +80,11 @@ class ARS(Mechanism):
     strength: float = number(default=0.1, low=0.0, high=1e3, help="weight of the adversaries' loss (hardened only)")
     parties: int = whole(default=1, low=1, high=1000, help="parties that share the owner's records")
     split: Split = choice(default="rows", options=get_args(Split), help="what each party holds: records, or columns")
+    together: bool = flag(
+        default=False,
+        help="all parties harden the encoder, their weights are averaged after each epoch (hardened, rows); false: the "
+        "initiator alone",
+    )
     rate: float = learning_rate(default=4e-3)
     epochs: int = whole(default=20, low=1, high=10_000, help="passes over the records in each stage of training")
     batch: int = whole(default=128, low=8, high=65_536, help="records in a mini-batch")
@@ -92,6 +99,11 @@ class ARS(Mechanism):
         super()._check_params()
         if self.keep and self.variant != "hardened":
             raise UsageError(f"{self.name}: keep={self.keep} is for variant=hardened: the published one sends latents.")
+        if self.together and (self.variant != "hardened" or self.split != "rows"):
+            raise UsageError(
+                f"{self.name}: together=true is for variant=hardened and split=rows: there is no hardening "
+                "that parties could share otherwise."
+            )
         given = self._given_weights()
         if given and not (all(each >= 0 for each in given) and math.isclose(sum(given), 1.0, abs_tol=0.011)):
             said = ",".join(f"{each:g}" for each in given)
@@ -150,7 +162,7 @@ class ARS(Mechanism):
                 self._networks.append(
                     nn.ModuleDict({k: classifier((self.latent,), len(c)) for k, c in schema.private.items()})
                 )
-            elif place < len(self.blocks_):
+            elif place < len(self.blocks_) or self.together:
                 counts = [[len(c) for c in labels.values()] for labels in (schema.utility, schema.private)]
                 self._adversaries.append(Adversaries.built(shadow, self.width, *counts))
         self.parties_: tuple[SharingParty, ...] = tuple(self._party(place, schema) for place in range(self.parties))
@@ -179,6 +191,8 @@ class ARS(Mechanism):
 
     def _protecting_stages(self, data: Dataset) -> list[TrainingStage]:
         """What follows the encoder: each party's substitute decoder and attribute networks, or the hardening."""
+        if self.together:
+            return [self._shared_hardening_stage(data)]
         if self.variant == "hardened":
             return [self._hardening_stage(data, place) for place in range(len(self.blocks_))]
         stages = []
@@ -190,7 +204,9 @@ class ARS(Mechanism):
 
     def _own(self, data: Dataset, place: int) -> tuple[Dataset, FloatArray]:
         """The records of one party, and what it has of them: every K-th one, or its columns of all."""
-        own = data if self.split == "columns" else data.take(slice(place, None, self.parties))
+        held: tuple[IntArray, ...] = self.__dict__.get("_held", ())  # set by fit_parties alone
+        dealt: slice | IntArray = held[place] if held else slice(place, None, self.parties)
+        own = data if self.split == "columns" else data.take(dealt)
         if len(own) < self.batch // 16 + 2:
             raise DataError(f"{data.name}: party {place + 1} of {self.parties} has {len(own)} records; give it more.")
         return own, self.blocks_[place % len(self.blocks_)].take(own.x)
@@ -238,9 +254,43 @@ class ARS(Mechanism):
         return TrainingStage(f"attributes-{place}", len(own), {"adam": optimiser}, begin)
 
     def _hardening_stage(self, data: Dataset, place: int) -> TrainingStage:
+        game, play, x = self._hardening(data, place, self._encoders[place])
+
+        def end() -> None:
+            self._standardise(self._encoders[place], x)
+
+        return TrainingStage(f"hardening-{place}", len(x), game.optimisers, lambda: play, end)
+
+    def _shared_hardening_stage(self, data: Dataset) -> TrainingStage:
+        """Every party plays on its own records; after each epoch encoders and task networks become their mean."""
+        shared = nn.ModuleList([self._encoders[0], self._adversaries[0].tasks])
+        copies, plays, sizes = [], [], []
+        optimisers: dict[str, torch.optim.Adam] = {}
+        for place in range(self.parties):
+            encoder = copy.deepcopy(self._encoders[0])
+            game, play, x = self._hardening(data, place, encoder)
+            copies.append(nn.ModuleList([encoder, self._adversaries[place].tasks]))
+            plays.append(play)
+            sizes.append(len(x))
+            optimisers |= {f"{name}-{place}": each for name, each in game.optimisers.items()}
+
+        def begin() -> Play:
+            hand_out(shared, copies)
+            return lambda rows: play_together(plays, sizes, rows)
+
+        def after() -> None:
+            average(shared, copies, sizes)
+            hand_out(shared, copies)
+
+        def end() -> None:
+            self._standardise(self._encoders[0], as_tensor(self._own(data, 0)[1]))
+
+        return TrainingStage("hardening-together", max(sizes), optimisers, begin, end, after)
+
+    def _hardening(self, data: Dataset, place: int, encoder: nn.Sequential) -> tuple[HardeningGame, Play, Tensor]:
+        """One party's game with an encoder, how it is played, and the party's records."""
         own, records = self._own(data, place)
         x = as_tensor(records)
-        encoder = self._encoders[place]
         tasks, attributes = ([as_tensor(codes) for codes in each.values()] for each in (own.utility, own.private))
         game = HardeningGame(
             encoder,
@@ -251,15 +301,22 @@ class ARS(Mechanism):
             variance=max(float(records.var(axis=0).mean()), 1e-6),
             rate=self.rate,
         )
+        return game, lambda rows: game.play(x[rows], [y[rows] for y in tasks], [a[rows] for a in attributes]), x
 
-        def begin() -> Play:
-            return lambda rows: game.play(x[rows], [y[rows] for y in tasks], [a[rows] for a in attributes])
+    def _standardise(self, encoder: nn.Sequential, x: Tensor) -> None:
+        standardised = nn.Sequential(*list(encoder)[:-1])  # without the ball
+        standardise(standardised, forward_in_batches(unstandardised(standardised), x))
 
-        def end() -> None:
-            standardised = nn.Sequential(*list(encoder)[:-1])  # without the ball
-            standardise(standardised, forward_in_batches(unstandardised(standardised), x))
+    def fit_parties(self, data: Dataset, rows: Sequence[IntArray], *, progress: Progress = no_progress) -> Self:
+        """Fit where each party brings its own rows of ``data``, the initiator first, instead of every K-th one.
 
-        return TrainingStage(f"hardening-{place}", len(x), game.optimisers, begin, end)
+        Raises:
+            UsageError: There are not as many lists of rows as parties.
+        """
+        if self.split != "rows" or len(rows) != self.parties:
+            raise UsageError(f"{self.name}: give the rows of each of {self.parties} parties, got {len(rows)} lists.")
+        self._held = tuple(rows)
+        return self.fit(data, progress=progress)
 
     def publish(self) -> Published:
         """What the initiator sends to the others: the encoder, and how it is used (§3.3)."""

@@ -22,14 +22,14 @@ Play = Callable[[Tensor], dict[str, float]]
 
 
 def nothing() -> None:
-    """The default end of a stage."""
+    """What a stage does at its end, and after an epoch, by default."""
 
 
 @dataclass(frozen=True)
 class TrainingStage:
     """``begin`` prepares what the stage reads, when the stages before it are done, and gives its ``Play``.
 
-    ``end`` runs after the last epoch.
+    ``after`` runs after every epoch, ``end`` after the last one.
     """
 
     name: str
@@ -37,6 +37,7 @@ class TrainingStage:
     optimisers: Mapping[str, torch.optim.Adam]
     begin: Callable[[], Play]
     end: Callable[[], None] = nothing
+    after: Callable[[], None] = nothing
 
 
 def train_stages(
@@ -66,6 +67,7 @@ def train_stages(
                 decay_rate(optimiser, (local + place / len(batches)) / epochs)
             for name, loss in plays[stage.name](rows).items():
                 means[name] = means.get(name, 0.0) + loss / len(batches)
+        stage.after()
         if local == epochs - 1:
             stage.end()
         return means

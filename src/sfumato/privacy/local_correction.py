@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.metrics import Values
-from sfumato.privacy.mutual_information import mutual_information
 
 _JITTER = 1e-10
 """As in the authors' program: no two records coincide."""
@@ -38,7 +37,6 @@ def multi_information(columns: npt.NDArray[Any], *, neighbours: int = 5) -> Valu
     where Vᵢ = Πⱼ rᵢⱼ is the neighbours' box and V̄ᵢ their box along the principal axes around record i. The last term
     counts only where V̄ᵢ/Vᵢ < α; α is what uniform cubes fall short of once in 200 times.
     """
-    from scipy.spatial import cKDTree
     from scipy.special import digamma
 
     x = np.asarray(columns, dtype=np.float64)
@@ -51,15 +49,15 @@ def multi_information(columns: npt.NDArray[Any], *, neighbours: int = 5) -> Valu
         )
     if d == 1:
         return np.zeros(n)
-    nearest = cKDTree(x).query(x, k=neighbours + 1, p=np.inf)[1][:, 1:]  # (N, k), without the record itself
-    reach = np.stack([np.abs(x[nearest[:, k]] - x) for k in range(neighbours)]).max(axis=0)  # (N, d)
-    terms = np.full(n, digamma(neighbours) - (d - 1) / neighbours + (d - 1) * digamma(n))
+    x = _apart(x)
+    reach, correction = _boxes(x, neighbours)
+    terms = digamma(neighbours) - (d - 1) / neighbours + (d - 1) * digamma(n) - correction
     for column in range(d):
         values = np.sort(x[:, column])
         low = np.searchsorted(values, x[:, column] - reach[:, column], side="left")
         high = np.searchsorted(values, x[:, column] + reach[:, column], side="right")
         terms -= digamma(np.maximum(high - low - 1, 1))  # without the record itself
-    return terms - _correction(x, neighbours)
+    return np.asarray(terms)
 
 
 def corrected_information(
@@ -67,47 +65,56 @@ def corrected_information(
 ) -> Values:
     """One term a record, (N,), whose mean estimates I(points; labels) in nats; points (N, d), labels (N,).
 
-    The published estimator is for numbers. A label is a number whose classes lie so far apart that neighbours share it:
-    then the plain estimator is ``mutual_information`` (to O(1/N)). Both entropies behind it, of all points and of the
-    points of one label, are corrected by their own neighbours' boxes,
+    The published estimator is for numbers; a label is one only by name. So the information is taken as what the label
+    leaves of the points' entropy, H(x) − H(x|y), and both entropies have the correction, by the same boxes:
 
-        termᵢ = mutual_informationᵢ − log(V̄ᵢ/Vᵢ)|same label + log(V̄ᵢ/Vᵢ)|any label.
+        termᵢ = ψ(N) + log V̄ᵢ|any label − ψ(Nᵢ) − log V̄ᵢ|same label,
 
-    A label with no more records than neighbours is not corrected. Terms and mean may be negative, and above the label's
-    entropy where each label lies on a sheet of its own. In many dimensions
-    most points lie at the edge of the cloud, where a box of neighbours is not uniform either, and the more so the fewer
-    they are: in 10 dimensions 2,000 Gaussian points seem to share 0.13 nats with labels that say nothing. Compare with
-    shuffled labels.
+    where V̄ᵢ is the box of the k nearest neighbours of any label, or of the same one (Nᵢ records have it). A class with
+    fewer than k + 1 records is looked at with fewer neighbours, a lone record has the term 0. Terms and mean may be
+    negative, and above the label's entropy.
     """
-    x, y = np.asarray(points, dtype=np.float64), np.asarray(labels)
+    from scipy.special import digamma
+
+    x, y = _apart(np.asarray(points, dtype=np.float64)), np.asarray(labels)
     k = neighbours_for(x.shape[1]) if neighbours is None else neighbours
-    some = np.isin(y, [label for label in np.unique(y) if (y == label).sum() > 1])  # a fold may have a lone record
-    terms = np.zeros(len(x))
-    terms[some] = mutual_information(x[some], y[some], neighbours=k)
-    if x.shape[1] == 1:
-        return terms
-    if len(x) > k:
-        terms = terms + _correction(x, k)
+    terms = digamma(len(x)) + _log_volume(x, k)
     for label in np.unique(y):
         mine = y == label
-        if mine.sum() > k:
-            terms[mine] -= _correction(x[mine], k)
-    return terms
+        many = int(mine.sum())
+        terms[mine] = terms[mine] - digamma(many) - _log_volume(x[mine], k) if many > 1 else 0.0
+    return np.asarray(terms)
 
 
-def _correction(x: Values, k: int) -> Values:
-    """log(V̄/V) of each record's k nearest neighbours where it is below log α, else 0, (N,)."""
+def _apart(x: Values) -> Values:
+    """The same points, no two of them in one place."""
+    return np.asarray(x + _JITTER * np.random.default_rng(0).random(x.shape))
+
+
+def _log_volume(x: Values, k: int) -> Values:
+    """log V̄ − ψ(k) of each record's k nearest neighbours, (N,): their cube, times V̄/V of their box where it is thin."""
+    from scipy.special import digamma
+
+    k = min(k, len(x) - 1)
+    reach, correction = _boxes(x, k)
+    return np.asarray(np.log(reach.max(axis=1)) * x.shape[1] + correction - digamma(k))
+
+
+def _boxes(x: Values, k: int) -> tuple[Values, Values]:
+    """The k nearest neighbours' reach in each column, (N, d), and log(V̄/V) where it is below log α, else 0, (N,)."""
     from scipy.spatial import cKDTree
 
-    x = x + _JITTER * np.random.default_rng(0).random(x.shape)
+    n, d = x.shape
     nearest = cKDTree(x).query(x, k=k + 1, p=np.inf)[1][:, 1:]  # (N, k), without the record itself
-    found = np.empty(len(x))
-    for start in range(0, len(x), _BLOCK):
+    reach, correction = np.empty((n, d)), np.zeros(n)
+    for start in range(0, n, _BLOCK):
         rows = slice(start, start + _BLOCK)
         offsets = x[nearest[rows]] - x[rows, None]  # (B, k, d)
-        ratio = _turned(offsets) - np.log(np.abs(offsets).max(axis=1)).sum(axis=1)
-        found[rows] = np.where(ratio < _log_alpha(k, x.shape[1]), ratio, 0.0)
-    return found
+        reach[rows] = np.abs(offsets).max(axis=1)
+        if 1 < d <= k:
+            ratio = _turned(offsets) - np.log(reach[rows]).sum(axis=1)
+            correction[rows] = np.where(ratio < _log_alpha(k, d), ratio, 0.0)
+    return reach, correction
 
 
 def _turned(offsets: Values) -> Values:

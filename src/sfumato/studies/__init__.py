@@ -17,7 +17,10 @@ from sfumato.studies import (
     ars_columns,
     ars_labels,
     ars_masks,
-    filter,
+    filter_adult,
+    filter_digits,
+    filter_faces,
+    filter_users,
     phase,
     ran,
     synth,
@@ -33,7 +36,10 @@ _STUDIES: dict[str, Study | Measurement] = {
     study.name: study
     for study in (
         *ran.STUDIES,
-        *filter.STUDIES,
+        *filter_digits.STUDIES,
+        *filter_adult.STUDIES,
+        *filter_faces.STUDIES,
+        *filter_users.STUDIES,
         *phase.STUDIES,
         *synth.STUDIES,
         synth_peers.STUDY,

@@ -1,4 +1,4 @@
-"""A convolutional probe: a private label read from pictures that leave, such as those decoded from a filtered latent."""
+"""A convolutional probe: a private label read from pictures that leave, such as those decoded from a latent."""
 
 from __future__ import annotations
 

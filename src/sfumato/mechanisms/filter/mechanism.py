@@ -143,12 +143,12 @@ class Filter(LatentMechanism):
         return empirical(
             f"Every latent is perturbed within a mean budget of {self.budget:g} ({self._unit()}; "
             f"{self.spent_.divergence:.3g} spent on {self.spent_.records} held-out records{self._moved()}). The budget "
-            "bounds the distortion, not the leak: what the release says about a private label is what the attacks of the audit "
-            "measured."
+            "bounds the distortion, not the leak: what the release says about a private label is what the attacks of "
+            "the audit measured."
         )
 
     def _moved(self) -> str:
-        """What was spent in the unit in which budgets of 1.5 … 5 give the paper's figures, if the budget has another."""
+        """What was spent in the unit in which the paper's budgets give its figures, if the budget has another."""
         known = self.divergence != "norm" and self.spent_.norm is not None
         return f", which is {self.spent_.norm:.3g} by half the squared norm" if known else ""
 

@@ -191,7 +191,7 @@ def test_only_the_papers_own_filter_is_put_to_its_claims_about_users() -> None:
 def test_fairness_is_compared_where_the_audit_has_it() -> None:
     gap = {"attack": "own classifier", "metric": "demographic-parity-difference", "primary": True}
     before, after = ({**gap, "value": v, "ci": [v - 0.01, v + 0.01]} for v in (0.2, 0.1))
-    points = [
+    points: list[dict[str, Any]] = [
         {"mechanism": "vae", "fairness": [before]},
         {"mechanism": "filter-linear", "fairness": [after]},
         {"mechanism": "filter"},

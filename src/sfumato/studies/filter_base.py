@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sfumato.auditing import CPU, FULL, SMOKE, Effort
 from sfumato.core.intervals import Interval, mean_interval
 from sfumato.core.run_folder import read_json
@@ -122,7 +124,7 @@ def apart(
 def average(name: str, scores: Sequence[Scored], *, printed: float | None, asked: Asked | None = None) -> Row:
     """The mean of several labels' accuracies, with an interval over the victims that they share."""
     series = [each_of(*one) for one in scores]
-    mean = sum(values for values, _ in series) / len(series)  # (N,)
+    mean = np.mean([values for values, _ in series], axis=0)  # (N,)
     first = scores[0][1]
     shares = [float(score["baseline"]) for _, score in scores]
     return Row(

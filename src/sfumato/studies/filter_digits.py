@@ -43,7 +43,7 @@ from sfumato.studies.filter_drawings import (
     drawn_of,
     information,
 )
-from sfumato.studies.rows import Results, Row, score_row
+from sfumato.studies.rows import Better, Results, Row, score_row
 from sfumato.studies.verdicts import Asked, Setting
 from sfumato.workflow import Point
 
@@ -235,19 +235,12 @@ def _pictures(_data: str, results: Results, *, hidden: str, served: str) -> list
 
 def _separated(_data: str, results: Results, *, hidden: str, served: str) -> list[Row]:
     """Figures 4 and 8: of each point's neighbours in the picture, the share with the same label."""
+    labels: tuple[tuple[str, Better], ...] = ((hidden, "lower"), (served, "higher"))
     rows = []
     for result in (raw(results), *named(results, "filter-linear")):
-        drawn = drawn_of(result)
-        rows += [
-            Row(
-                f"{result['point']}: neighbours in the plane of the same {label}",
-                "share",
-                better,
-                None,
-                *_alike(drawn, label),
-            )
-            for label, better in ((hidden, "lower"), (served, "higher"))
-        ]
+        for label, better in labels:
+            name = f"{result['point']}: neighbours in the plane of the same {label}"
+            rows.append(Row(name, "share", better, None, *_alike(drawn_of(result), label)))
     return rows
 
 

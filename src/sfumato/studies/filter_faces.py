@@ -12,6 +12,7 @@ import numpy as np
 
 from sfumato.core.dataset import FloatArray
 from sfumato.core.intervals import mean_interval
+from sfumato.core.metrics import Values
 from sfumato.core.run_folder import read_json
 from sfumato.studies.base import Part, Scale, Study
 from sfumato.studies.drawing import gallery_of, picture_rows
@@ -131,7 +132,7 @@ def _above_guessing(row: Row, setting: Any) -> Row:
 
 def _smiling_kept(smiles: list[Scored], before: Scored) -> Row:
     first, whose = each_of(*before)
-    change = sum(each_of(*one)[0] for one in smiles) / len(smiles) - first  # (N,)
+    change = np.mean([each_of(*one)[0] for one in smiles], axis=0) - first  # (N,)
     bound = -PAPER.figure("text", "faces", "utility drop")
     asked = Asked("filter-faces-utility", "above", bound)
     name = "filter-linear: change of Smiling from the raw latent, average"
@@ -205,11 +206,11 @@ def draw_faces(_data: str, results: Results, path: Path, *, face: str) -> None:
     picture_rows(path, rows, scale=1)
 
 
-def sharpness(pictures: FloatArray) -> FloatArray:
+def sharpness(pictures: FloatArray) -> Values:
     """The mean absolute difference of neighbouring pixels of each picture (N, C, H, W) → (N,)."""
     across = np.abs(np.diff(pictures, axis=3)).mean(axis=(1, 2, 3))
     down = np.abs(np.diff(pictures, axis=2)).mean(axis=(1, 2, 3))
-    return np.asarray((across + down) / 2)
+    return np.asarray((across + down) / 2, dtype=np.float64)
 
 
 def _figure10(_data: str, results: Results) -> list[Row]:

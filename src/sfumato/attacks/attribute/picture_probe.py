@@ -43,7 +43,7 @@ class PictureProbe(AttributeAttack):
         seed = derive_seed(knowledge.seed, self.name, self.label) % 2**32
         own = self.queried.of(knowledge)
         shape, classes = release.payload.shape[1:], len(own.data.schema.classes(self.label))
-        draws = as_tensor(own.payloads).unflatten(2, shape)  # (R, N, C, H, W)
+        draws = as_tensor(own.payloads).reshape(*own.payloads.shape[:2], *shape)  # (R, N, C, H, W)
         y = as_tensor(own.data.label(self.label))
         rest = max(1, len(y) - max(1, len(y) // 10))
         judged = draws[:_JUDGED_BY, rest:].flatten(0, 1)

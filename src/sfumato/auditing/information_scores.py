@@ -21,7 +21,7 @@ _MOST, _NUMBERS = 5_000, 160_000
 """Victims, and numbers in all: the search for neighbours takes minutes for 10,000 payloads of 64 numbers."""
 _FEWEST = 50
 _CORRECTED_WIDEST, _CORRECTED_MOST = 16, 2_000
-"""Numbers in a payload and victims for the corrected estimate: it is far too high in more dimensions, and slow."""
+"""Numbers in a payload and victims for the corrected estimate, which is slow."""
 
 
 def information_scores(payload: FloatArray, victim: Dataset, seed: int) -> list[Score]:

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.core.dataset import IntArray
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.metrics import Values
+from sfumato.privacy.mutual_information import mutual_information
 
 _JITTER = 1e-10
 """As in the authors' program: no two records coincide."""
@@ -50,8 +52,9 @@ def multi_information(columns: npt.NDArray[Any], *, neighbours: int = 5) -> Valu
     if d == 1:
         return np.zeros(n)
     x = _apart(x)
-    reach, correction = _boxes(x, neighbours)
-    terms = digamma(neighbours) - (d - 1) / neighbours + (d - 1) * digamma(n) - correction
+    near = x[_nearest(x, neighbours)]  # (N, k, d)
+    reach = np.abs(near - x[:, None]).max(axis=1)
+    terms = digamma(neighbours) - (d - 1) / neighbours + (d - 1) * digamma(n) - _correction(x, near)
     for column in range(d):
         values = np.sort(x[:, column])
         low = np.searchsorted(values, x[:, column] - reach[:, column], side="left")
@@ -65,25 +68,34 @@ def corrected_information(
 ) -> Values:
     """One term a record, (N,), whose mean estimates I(points; labels) in nats; points (N, d), labels (N,).
 
-    The published estimator is for numbers; a label is one only by name. So the information is taken as what the label
-    leaves of the points' entropy, H(x) − H(x|y), and both entropies have the correction, by the same boxes:
+    The published estimator is for numbers; a label is one only by name. For a label the plain estimator is
+    ``mutual_information``, with as many neighbours, which compares how many records of one label and of any lie in the
+    same cube. What corrects it is how thin both sets are there,
 
-        termᵢ = ψ(N) + log V̄ᵢ|any label − ψ(Nᵢ) − log V̄ᵢ|same label,
+        termᵢ = mutual_informationᵢ − log(V̄ᵢ/Vᵢ)|same label + log(V̄ᵢ/Vᵢ)|any label,
 
-    where V̄ᵢ is the box of the k nearest neighbours of any label, or of the same one (Nᵢ records have it). A class with
-    fewer than k + 1 records is looked at with fewer neighbours, a lone record has the term 0. Terms and mean may be
-    negative, and above the label's entropy.
+    by the k nearest neighbours of the same label, and by the outermost of them with k − 1 records of any label drawn
+    from their cube. With equally many in the same cube both corrections are alike where the label says nothing, and equal
+    where it says everything. A label with k records or fewer is not corrected, a lone record has the term 0. Terms and
+    mean may be negative.
     """
-    from scipy.special import digamma
-
     x, y = _apart(np.asarray(points, dtype=np.float64)), np.asarray(labels)
     k = neighbours_for(x.shape[1]) if neighbours is None else neighbours
-    terms = digamma(len(x)) + _log_volume(x, k)
+    counts = np.unique(y, return_inverse=True, return_counts=True)
+    several = counts[2][counts[1]] > 1
+    terms = np.zeros(len(x))
+    if several.any():
+        terms[several] = mutual_information(x[several], y[several], neighbours=k)
+    if not 1 < x.shape[1] <= k:
+        return terms
+    rng = np.random.default_rng(0)
     for label in np.unique(y):
-        mine = y == label
-        many = int(mine.sum())
-        terms[mine] = terms[mine] - digamma(many) - _log_volume(x[mine], k) if many > 1 else 0.0
-    return np.asarray(terms)
+        mine = np.flatnonzero(y == label)
+        if len(mine) > k:
+            same = mine[_nearest(x[mine], k)]  # (n, k), the outermost last
+            drawn = _drawn_from_cubes(x, mine, same[:, -1], k, rng)
+            terms[mine] += _correction(x[mine], x[drawn]) - _correction(x[mine], x[same])
+    return terms
 
 
 def _apart(x: Values) -> Values:
@@ -91,30 +103,36 @@ def _apart(x: Values) -> Values:
     return np.asarray(x + _JITTER * np.random.default_rng(0).random(x.shape))
 
 
-def _log_volume(x: Values, k: int) -> Values:
-    """log V̄ − ψ(k) of each record's k nearest neighbours, (N,): their cube, times V̄/V of their box where it is thin."""
-    from scipy.special import digamma
-
-    k = min(k, len(x) - 1)
-    reach, correction = _boxes(x, k)
-    return np.asarray(np.log(reach.max(axis=1)) * x.shape[1] + correction - digamma(k))
-
-
-def _boxes(x: Values, k: int) -> tuple[Values, Values]:
-    """The k nearest neighbours' reach in each column, (N, d), and log(V̄/V) where it is below log α, else 0, (N,)."""
+def _nearest(x: Values, k: int) -> IntArray:
+    """The k nearest neighbours of each record in the max norm, the nearest first, without itself: (N, k)."""
     from scipy.spatial import cKDTree
 
-    n, d = x.shape
-    nearest = cKDTree(x).query(x, k=k + 1, p=np.inf)[1][:, 1:]  # (N, k), without the record itself
-    reach, correction = np.empty((n, d)), np.zeros(n)
-    for start in range(0, n, _BLOCK):
+    return np.asarray(cKDTree(x).query(x, k=k + 1, p=np.inf)[1][:, 1:])
+
+
+def _drawn_from_cubes(x: Values, rows: IntArray, outermost: IntArray, k: int, rng: np.random.Generator) -> IntArray:
+    """For each of ``rows`` its ``outermost`` neighbour, and k − 1 of the other records in the cube up to it: (n, k)."""
+    from scipy.spatial import cKDTree
+
+    radius = np.abs(x[outermost] - x[rows]).max(axis=1)
+    inside = cKDTree(x).query_ball_point(x[rows], radius, p=np.inf)
+    drawn = np.empty((len(rows), k), dtype=np.int64)
+    for place, (row, last, found) in enumerate(zip(rows, outermost, inside, strict=True)):
+        others = np.array([one for one in found if one not in (row, last)])
+        drawn[place] = [*rng.permutation(others)[: k - 1], last]
+    return drawn
+
+
+def _correction(x: Values, neighbours: Values) -> Values:
+    """log(V̄/V) of each record's neighbours (N, k, d) where it is below log α, else 0, (N,)."""
+    _, k, d = neighbours.shape
+    found = np.empty(len(x))
+    for start in range(0, len(x), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        offsets = x[nearest[rows]] - x[rows, None]  # (B, k, d)
-        reach[rows] = np.abs(offsets).max(axis=1)
-        if 1 < d <= k:
-            ratio = _turned(offsets) - np.log(reach[rows]).sum(axis=1)
-            correction[rows] = np.where(ratio < _log_alpha(k, d), ratio, 0.0)
-    return reach, correction
+        offsets = neighbours[rows] - x[rows, None]
+        ratio = _turned(offsets) - np.log(np.abs(offsets).max(axis=1)).sum(axis=1)
+        found[rows] = np.where(ratio < _log_alpha(k, d), ratio, 0.0)
+    return found
 
 
 def _turned(offsets: Values) -> Values:

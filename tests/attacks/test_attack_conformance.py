@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sfumato.attacks.attribute.picture_probe import PictureProbe
 from sfumato.attacks.attribute.probes import KINDS, AttributeProbe, ResidualProbe
 from sfumato.attacks.base import Attack, ReconstructionAttack
 from sfumato.attacks.reconstruction.encoder_inversion import EncoderInversion
@@ -60,6 +61,18 @@ class TestEveryAttackOnFeatures(AttackConformance):
         knowledge, release, truth = AuditStage(plain, splits).stage(attack)
         with pytest.raises(RuleBroken, match="needs query access"):
             attack(release, replace(knowledge, query=None), truth)
+
+
+class TestPictureProbe(AttackConformance):
+    """It reads pictures alone, so everything is tried on raw ones."""
+
+    @pytest.fixture
+    def attack(self) -> Attack:
+        return PictureProbe(label="ge5", epochs=3, width=8, fewest_steps=60)
+
+    @pytest.fixture
+    def undefended(self, fitted: dict[str, Mechanism]) -> Mechanism:
+        return fitted["none"]
 
 
 class Cheat(ReconstructionAttack):
@@ -145,4 +158,6 @@ def test_candidates_without_noise_are_nearer_than_a_mean_of_noisy_answers(
 def test_suite_probes_every_private_label(parity: Splits) -> None:
     names = [attack.name for attack in features_suite(parity.schema)]
     assert names.count("probe-linear") == 1
+    assert "probe-cnn" not in names
+    assert "probe-cnn" in [attack.name for attack in features_suite(parity.schema, pictures=True)]
     assert {"inverse-mirror", "inverse-residual", "reid-decode", "reid-encode", "reid-query"} <= set(names)

@@ -16,7 +16,7 @@ from sklearn.metrics import roc_auc_score
 from sfumato.attacks.attribute.residual_reader import ResidualReader
 from sfumato.core.dataset import Dataset, FloatArray, IntArray, Splits
 from sfumato.core.errors import DataError, UsageError
-from sfumato.core.run_folder import RunFolder
+from sfumato.core.run_folder import RunFolder, read_json
 from sfumato.core.schema import Column, Schema
 from sfumato.data import load_splits
 from sfumato.mechanisms.baselines.gaussian_noise import Gaussian
@@ -26,6 +26,7 @@ from sfumato.mechanisms.filter.many_users import User, fit_together
 from sfumato.mechanisms.filter.mechanism import Filter, LinearFilter
 from sfumato.mechanisms.filter.min_max_game import Choice, Labels, MinMaxGame
 from sfumato.mechanisms.filter.vae import VAE
+from sfumato.mechanisms.filter.vae_networks import posterior
 from sfumato.privacy.divergence import DIVERGENCES, Divergence, divergence
 
 QUICK = {"steps": 60, "batch": 128}
@@ -46,7 +47,7 @@ def base(parity: Splits) -> VAE:
 def test_the_budget_is_kept_on_records_that_training_never_saw(
     cls: type[Filter], kind: Divergence, base: VAE, parity: Splits
 ) -> None:
-    budget = {"kl": 2.0, "reverse-kl": 2.0, "chi2": 0.5, "norm": 0.5}[kind]
+    budget = {"kl": 2.0, "reverse-kl": 2.0, "chi2": 0.5, "norm": 0.5, "mahalanobis": 2.0}[kind]
     fitted = cls(base=base, budget=budget, divergence=kind, **QUICK).fit(parity.owner)
     assert 0 < fitted.spent_.divergence <= budget
     assert fitted.spent_.records == 90
@@ -144,11 +145,34 @@ def test_noise_begins_with_half_of_each_users_budget_but_never_wider_than_the_pr
     mean, variance = torch.randn(400, 4), torch.full((400, 4), 0.02)
     labels = Labels(torch.arange(400)[None] % 2, (2,))
     choices = [Choice(labels, labels, torch.arange(400), torch.arange(0), budget) for budget in (4.0, 40.0, 4000.0)]
-    game = MinMaxGame(mean, variance, choices, Filter().rules())
+    game = MinMaxGame(mean, variance, choices, Filter().rules(4))
     used = divergence("kl", torch.zeros(3, 4), variance[0], game.f.noise.detach())
     wide = game.f.noise.detach().diagonal(dim1=1, dim2=2).mean(1)
     assert used[:2].tolist() == pytest.approx([2.0, 20.0], rel=0.15)
     assert wide[2] == pytest.approx(1.0, abs=0.1)
+
+
+def test_what_was_spent_is_told_in_half_squared_norms_too(base: VAE, parity: Splits) -> None:
+    norm = Filter(base=base, budget=1.5, divergence="norm", **QUICK).fit(parity.owner)
+    assert norm.spent_.norm == norm.spent_.divergence
+    nats = LinearFilter(base=base, budget=50.0, **QUICK).fit(parity.owner)
+    t, towards, noise = nats.filter_.scale[0], nats.filter_.towards[0], nats.filter_.noise[0]  # type: ignore[index]
+    shifts = t * towards[torch.from_numpy(parity.owner.private["ge5"])]  # (N, d)
+    by_hand = (shifts.square().sum(1).mean() + (t * noise).square().sum()) / 2
+    assert nats.spent_.norm == pytest.approx(by_hand.item(), rel=0.05)  # of 90 held-out records
+    assert f"which is {nats.spent_.norm:.3g} by half the squared norm" in nats.guarantee().statement
+
+
+def test_a_noises_own_norm_is_stored(base: VAE, parity: Splits, tmp_path: Path) -> None:
+    noise = Gaussian(base=base, budget=3.0, divergence="norm").fit(parity.owner)
+    noise.save(tmp_path)
+    assert read_json(tmp_path / "base.json")["norm"] == pytest.approx(3.0)
+
+
+def test_the_papers_classifiers_have_15_units_for_digits_and_60_for_faces() -> None:
+    assert LinearFilter.hidden(10) == (15,)
+    assert LinearFilter.hidden(50) == (60,)
+    assert LinearFilter().rules(50).hidden == (60,)
 
 
 def test_a_filter_is_a_small_file_of_its_own(base: VAE, parity: Splits, tmp_path: Path) -> None:
@@ -317,3 +341,16 @@ def test_no_clipped_latent_is_longer_than_the_sensitivity_allows(base: VAE, pari
     mechanism.sigma_ = 1e-9
     lengths = np.linalg.norm(mechanism.release(parity.victim, seed=0).payload, axis=1)
     assert lengths.max() <= 2 * np.sqrt(10) + 1e-5
+
+
+def test_an_autoencoder_can_be_held_to_the_sum_of_errors(parity: Splits) -> None:
+    vae = VAE(likelihood="l1", epochs=1)
+    vae.schema_ = parity.schema
+    vae._build(parity.schema)
+    x = torch.from_numpy(parity.owner.x[:8])
+    torch.manual_seed(0)
+    _, terms = vae._loss(x)
+    torch.manual_seed(0)
+    mean, variance = posterior(vae.encoder_(x))
+    rebuilt = torch.sigmoid(vae.decoder_(mean + variance.sqrt() * torch.randn_like(mean)))
+    assert float(terms["reconstruction"]) == pytest.approx(float((rebuilt - x).abs().sum() / 8), rel=1e-5)

@@ -42,6 +42,9 @@ def monte_carlo(
     torch.manual_seed(0)
     if kind == "norm":
         values = (shift + torch.randn(n, factor.shape[1], dtype=shift.dtype) @ factor.mT).square().sum(-1) / 2
+    elif kind == "mahalanobis":
+        step = shift + torch.randn(n, factor.shape[1], dtype=shift.dtype) @ factor.mT
+        values = (step.square() / variance).sum(-1)
     else:
         z = (new if kind == "kl" else old).sample((n,))
         log = new.log_prob(z) - old.log_prob(z)
@@ -93,6 +96,15 @@ def test_chi2_grows_past_every_bound_where_the_printed_one_ends_at_a_half() -> N
     variance, factor = torch.ones(1), torch.zeros(1, 1)
     values = [float(divergence("chi2", torch.tensor([far]), variance, factor)) for far in (1.0, 2.0, 4.0)]
     assert values == pytest.approx([math.expm1(far**2) / 2 for far in (1.0, 2.0, 4.0)], rel=1e-5)
+
+
+def test_the_papers_constraint_is_twice_the_kl_of_a_shift_alone() -> None:
+    """Eq. 10: KL = ½‖Δμ‖²_{Σ⁻¹} for equal covariances; its implementation bounds the norm without the half."""
+    shift, variance, factor = perturbation(1)
+    alone = shift, variance, 0 * factor
+    assert float(divergence("mahalanobis", *alone)) == pytest.approx(2 * float(divergence("kl", *alone)))
+    ones = shift, torch.ones_like(variance), factor
+    assert float(divergence("mahalanobis", *ones)) == pytest.approx(2 * float(divergence("norm", *ones)))
 
 
 @every_kind

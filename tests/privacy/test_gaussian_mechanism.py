@@ -137,7 +137,7 @@ def test_no_budget_allows_no_noise_and_chi2_allows_none_above_the_smallest_varia
     assert budget_needed(0.5, 1e-5, 1.0, SPREADS, "chi2") == math.inf
 
 
-@pytest.mark.parametrize("kind", ["kl", "reverse-kl", "norm"])
+@pytest.mark.parametrize("kind", ["kl", "reverse-kl", "norm", "mahalanobis"])
 def test_budget_needed_buys_exactly_the_epsilon(kind: Divergence) -> None:
     budget = budget_needed(2.0, 1e-5, 0.5, SPREADS, kind)
     sigma = sigma_for_budget(budget, SPREADS, kind)

@@ -12,7 +12,7 @@ import pytest
 
 from sfumato.core.errors import UsageError
 from sfumato.mechanisms import mechanism_class
-from sfumato.studies import SCALES, filter, ran, run_study, studies
+from sfumato.studies import SCALES, filter_digits, filter_users, ran, run_study, studies
 from sfumato.studies.base import Measurement, Scale, Study
 from sfumato.studies.verdicts import OPEN
 from sfumato.testing import TINY
@@ -113,7 +113,7 @@ def test_every_scale_of_every_study_is_well_formed(study: Any, scale: str) -> No
 def test_every_filter_study_runs_end_to_end(
     name: str, limit: int, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study = next(study for study in filter.STUDIES if study.name == name)
+    study = next(study for study in (*filter_digits.STUDIES, *filter_users.STUDIES) if study.name == name)
     monkeypatch.setitem(study.__dict__, "scale", cheap(study, limit))
     found = run_study(name, data="digits", scale="smoke", out=tmp_path_factory.getbasetemp() / f"{study.family}-smoke")
     assert found["rows"]

@@ -19,7 +19,7 @@ from sfumato.core import compute
 from sfumato.core.errors import DataError
 from sfumato.testing import TINY
 from sfumato.workflow import Point, compare
-from sfumato.workflow.processes import Task, side_by_side
+from sfumato.workflow.processes import Job, side_by_side
 
 DATA = {"source": "digits", "limit": 150}
 POINTS = (
@@ -77,18 +77,18 @@ def quiet(_text: str) -> None:
 def test_what_needs_another_result_waits_for_it_and_errors_come_back(tmp_path: Path) -> None:
     file = tmp_path / "order.txt"
     tasks = [
-        Task("after", note, {"file": file, "text": "second"}, needs=("before",)),
-        Task("before", note, {"file": file, "text": "first"}),
+        Job("after", note, {"file": file, "text": "second"}, needs=("before",)),
+        Job("before", note, {"file": file, "text": "first"}),
     ]
     side_by_side(tasks, 2, quiet, lambda *_: None)
     assert file.read_text().split() == ["first", "second"]
     with pytest.raises(DataError, match="no such column"):
-        side_by_side([Task("a", refuse), Task("b", refuse)], 2, quiet, lambda *_: None)
+        side_by_side([Job("a", refuse), Job("b", refuse)], 2, quiet, lambda *_: None)
 
 
 def test_a_control_is_measured_once_by_whoever_comes_first(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
-    tasks = [Task(str(n), measure_slowly, {"folder": tmp_path / "c", "log": log}) for n in range(4)]
+    tasks = [Job(str(n), measure_slowly, {"folder": tmp_path / "c", "log": log}) for n in range(4)]
     side_by_side(tasks, 2, quiet, lambda *_: None)
     assert log.read_text() == "measured\n"
 

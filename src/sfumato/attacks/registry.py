@@ -35,14 +35,17 @@ def features_suite(
     search: int = 100,
     starts: int = 2,
     labels_leave: bool = False,
+    pictures: bool = False,
 ) -> list[Attack]:
     """Any payload that belongs to a record: reconstruction, re-identification, one set of probes a private label.
 
     ``epochs``, ``width`` and ``steps`` (a minimum) are the inverse networks' effort, from which the residual probe's
     follows; ``renewals`` is how often they query a randomised mechanism anew (0: for every epoch); ``search`` and
     ``starts`` are the steps and starts of a search through the public encoder. Where utility labels may leave beside
-    the payload, attacks that read them run, too.
+    the payload, attacks that read them run, too. Where the payload is a picture like the record, a convolutional probe
+    reads it, too.
     """
+    from sfumato.attacks.attribute.picture_probe import PictureProbe
     from sfumato.attacks.attribute.probes import KINDS, AttributeProbe, ResidualProbe
     from sfumato.attacks.attribute.queried_records import QueriedRecords
     from sfumato.attacks.linkage.two_releases import LinkByDecoding, LinkByMetric, LinkByPayload
@@ -61,6 +64,8 @@ def features_suite(
     effort = _probe_effort(epochs, width, steps)
     probes = [AttributeProbe(label=label, queried=queried, kind=kind) for label in schema.private for kind in KINDS]
     strongest = [ResidualProbe(label=label, queried=queried, **effort) for label in schema.private]
+    seen = {"epochs": epochs, "width": max(8, width // 2), "fewest_steps": steps}
+    lookers = [PictureProbe(label=label, queried=queried, **seen) for label in schema.private] if pictures else []
     labelled = _label_readers(schema, queried, effort, replace(residual)) if labels_leave else []  # with its own memory
     return [
         InverseNetwork(decoder="mirror", epochs=epochs, fewest_steps=steps, renewals=renewals),
@@ -71,6 +76,7 @@ def features_suite(
         CodebookAttack(),
         *probes,
         *strongest,
+        *lookers,
         *labelled,
         ReidentifyByDecoding(inverse=residual),
         ReidentifyByQuery(),

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from sfumato.core.errors import UsageError, unknown
 
-Divergence = Literal["kl", "reverse-kl", "chi2", "norm"]
+Divergence = Literal["kl", "reverse-kl", "chi2", "norm", "mahalanobis"]
 DIVERGENCES: tuple[Divergence, ...] = get_args(Divergence)
 
 
@@ -28,9 +28,11 @@ def divergence(kind: Divergence, shift: Tensor, variance: Tensor, factor: Tensor
     - ``chi2``: ½E_φ[(q_ψ/q_φ − 1)²] = ½[det(I − M²)^-½·exp(wᵀ(I − M)⁻¹w) − 1], and +∞ (with gradient 0) unless every
       eigenvalue of M is below 1: noise as large as the latent's own spread is infinitely far from it. Values above
       e^60 are treated as infinite, too.
-    - ``norm``: ½E|z̃ − z|² = ½(|shift|² + |factor|²_F), which ignores the variance
+    - ``norm``: ½E|z̃ − z|² = ½(|shift|² + |factor|²_F), the paper's norm ball, and its Eq. 10 for Σ = I
+    - ``mahalanobis``: E|z̃ − z|²_{Σ₁⁻¹} = |w|² + tr M, which the paper prints as its implementation (end of §6.2.1),
+      ‖μ₁(g_e(x)) − μ₂(g_f(g_e(x), ε, y))‖²_{σ₁⁻¹} ≤ b, with ε drawn
 
-    All four are 0 without a perturbation and grow with t for (t·shift, t·factor).
+    All five are 0 without a perturbation and grow with t for (t·shift, t·factor).
 
     The three f-divergences are jointly convex. So if the shift is itself random given the record (because it depends on
     a label), the mean of this value over the shifts is an upper bound on the divergence of the released mixture.
@@ -53,6 +55,8 @@ def divergence(kind: Divergence, shift: Tensor, variance: Tensor, factor: Tensor
     shift, variance, factor = shift.double(), variance.double(), factor.double()
     if kind == "norm":
         value = (_square(shift) + factor.square().sum((-2, -1))) / 2
+    elif kind == "mahalanobis":
+        value = (shift.square() / variance).sum(-1) + (factor.square().sum(-1) / variance).sum(-1)
     else:
         spread = variance.sqrt()
         noise = factor @ factor.mT  # before dividing by the variances, as there are fewer factors than records

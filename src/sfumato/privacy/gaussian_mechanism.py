@@ -63,7 +63,8 @@ def noise_divergence(sigma: float, variance: npt.NDArray[Any], kind: Divergence)
     """Return the divergence of N(μ, Σ₁ + σ²I) from N(μ, Σ₁) for each record: variance (N, d) → (N,).
 
     This is ``divergence`` for shift 0 and factor σI. With λ = σ²/variance: KL = ½Σ(λ − log(1 + λ)), reverse KL =
-    ½Σ(log(1 + λ) − λ/(1 + λ)), χ² = ½[Π(1 − λ²)^-½ − 1] or +∞ if any λ ≥ 1, norm = ½dσ².
+    ½Σ(log(1 + λ) − λ/(1 + λ)), χ² = ½[Π(1 − λ²)^-½ − 1] or +∞ if any λ ≥ 1, norm = ½dσ²,
+    mahalanobis = Σλ.
     """
     _check("noise_divergence", "sigma", sigma, _LARGEST, zero=True)
     return _cost(sigma, _variances("noise_divergence", variance, kind), kind)
@@ -115,6 +116,8 @@ def _cost(sigma: float, variance: Values, kind: Divergence) -> Values:
     if kind == "norm":
         return np.full(len(variance), variance.shape[1] * sigma**2 / 2)
     lam = sigma**2 / variance
+    if kind == "mahalanobis":
+        return np.asarray(lam.sum(axis=1))
     if kind == "chi2":
         exists = np.asarray((lam < 1).all(axis=1))
         log = -np.log1p(-(np.where(exists[:, None], lam, 0.0) ** 2)).sum(axis=1) / 2

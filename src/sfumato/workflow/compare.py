@@ -20,7 +20,7 @@ from sfumato.mechanisms import mechanism_class
 from sfumato.mechanisms.base import Progress, no_progress
 from sfumato.workflow.auditing import audit_run
 from sfumato.workflow.fitting import fit_run, resolve, splits_of
-from sfumato.workflow.processes import Say, Task, side_by_side
+from sfumato.workflow.processes import Say, Job, side_by_side
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def compare(
             "machine": compute.one_of(beside),
             "splits": splits,
         }
-        tasks.append(Task(point.id, _fit_and_audit, arguments, needs=_needs(point, start, ids, out)))
+        tasks.append(Job(point.id, _fit_and_audit, arguments, needs=_needs(point, start, ids, out)))
     open_tasks = {task.name for task in tasks}
     tasks = [replace(task, needs=tuple(name for name in task.needs if name in open_tasks)) for task in tasks]
     side_by_side(tasks, beside, say, progress)

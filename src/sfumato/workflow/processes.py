@@ -24,7 +24,7 @@ _POLL = 0.2
 
 
 @dataclass(frozen=True)
-class Task:
+class Job:
     """``work(say, progress, **arguments)``, after all of ``needs``; a function that other processes can import."""
 
     name: str
@@ -33,7 +33,7 @@ class Task:
     needs: tuple[str, ...] = ()
 
 
-def side_by_side(tasks: Sequence[Task], jobs: int, say: Say, progress: Progress) -> None:
+def side_by_side(tasks: Sequence[Job], jobs: int, say: Say, progress: Progress) -> None:
     """Do all tasks, so many at once; with one job, here and one after the other.
 
     The first error stops what has not begun, waits for what runs, and is raised.
@@ -63,7 +63,7 @@ def side_by_side(tasks: Sequence[Task], jobs: int, say: Say, progress: Progress)
         listener.join()
 
 
-def _schedule(pool: ProcessPoolExecutor, tasks: Sequence[Task]) -> None:
+def _schedule(pool: ProcessPoolExecutor, tasks: Sequence[Job]) -> None:
     waiting, done = list(tasks), set[str]()
     running: dict[Future[None], str] = {}
     while waiting or running:
@@ -95,7 +95,7 @@ def _begin(heard: Queue[str]) -> None:
         warnings.simplefilter("ignore")  # as in the parent: libraries warn their callers
 
 
-def _work(task: Task) -> None:
+def _work(task: Job) -> None:
     assert _heard is not None  # _begin has set it
     task.work(_heard.put, lambda *_: None, **task.arguments)
 

@@ -18,14 +18,15 @@ class FeaturesPlan(Plan):
     """Reconstruction, attribute inference and re-identification; it stages whatever no other plan does."""
 
     def attacks(self) -> list[Attack]:
-        effort = self.scene.effort
+        effort, schema = self.scene.effort, self.scene.splits.schema
         return features_suite(
-            self.scene.splits.schema,
+            schema,
             **self.inverse_effort,
             renewals=effort.attack_renewals,
             search=effort.inversion_steps,
             starts=effort.inversion_starts,
             labels_leave=bool(self.scene.release.utility),
+            pictures=schema.kind == "image" and self.scene.release.payload.shape[1:] == schema.shape,
         )
 
     @cached_property

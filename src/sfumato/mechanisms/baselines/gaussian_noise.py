@@ -103,7 +103,7 @@ class Gaussian(LatentMechanism):
         return {}
 
     def _measured(self) -> dict[str, Any]:
-        return {"sigma": self.sigma_}
+        return {"sigma": self.sigma_, "norm": self.base_.latent * self.sigma_**2 / 2}
 
     def _remember(self, stored: Mapping[str, Any]) -> None:
         self.sigma_ = float(stored["sigma"])

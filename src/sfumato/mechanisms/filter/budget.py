@@ -34,6 +34,14 @@ def spent(filters: Filters, mean: Tensor, variance: Tensor, y: Tensor, kind: Div
     return total
 
 
+def mean_spent(
+    filters: Filters, mean: Tensor, variance: Tensor, y: Tensor, mine: Tensor, kind: Divergence, seed: int
+) -> Tensor:
+    """The mean of ``spent`` over each user's own records, (U,); ``mine`` (U, B) says which these are."""
+    values = spent(filters, mean, variance, y, kind, seed)
+    return torch.where(mine, values, 0.0).sum(1) / mine.sum(1)
+
+
 @torch.no_grad()
 def enforce(
     filters: Filters,
@@ -75,5 +83,4 @@ def enforce(
             f"filter: budget={out_of_reach:g} ({kind}) is out of reach: a thousandth of the perturbation exceeds it, "
             "and the latents would leave as they are. Give a larger budget, or another divergence."
         )
-    values = spent(filters, mean, variance, y, kind, seed)
-    return torch.where(mine, values, 0.0).sum(1) / count
+    return mean_spent(filters, mean, variance, y, mine, kind, seed)

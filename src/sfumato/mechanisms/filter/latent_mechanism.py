@@ -103,7 +103,8 @@ class LatentMechanism(Mechanism):
         return next(kind for kind in DIVERGENCES if kind == self.divergence)
 
     def _unit(self) -> str:
-        return {"norm": "half a squared norm", "chi2": "χ²"}.get(self.divergence, f"nats of {self.divergence}")
+        units = {"norm": "half a squared norm", "mahalanobis": "squared norm in the latent's own spread", "chi2": "χ²"}
+        return units.get(self.divergence, f"nats of {self.divergence}")
 
     def _measured(self) -> dict[str, Any]:
         """What was found while fitting and is stored beside the weights."""

@@ -58,7 +58,7 @@ def fit_together(
     done, total = 0, ROUNDS * len(groups)
     for group in groups.values():
         choices = [_choice(user, data, torch.nonzero(public)[:, 0]) for user in group]
-        game = MinMaxGame(mean, variance, choices, settings.rules())
+        game = MinMaxGame(mean, variance, choices, settings.rules(base.latent))
         for number in range(ROUNDS):
             losses = game.round(number)
             done += 1

@@ -20,7 +20,7 @@ from sfumato.core.dataset import IntArray
 from sfumato.core.randomness import derive_seed
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.filter.batched_mlp import BatchedMLP
-from sfumato.mechanisms.filter.budget import enforce
+from sfumato.mechanisms.filter.budget import enforce, mean_spent
 from sfumato.mechanisms.filter.filter_networks import Shape, filters
 from sfumato.mechanisms.storage import load_state_of, state_of
 from sfumato.nets.training_loop import as_tensor, decay_rate, take_step
@@ -87,10 +87,12 @@ class Rules:
 
 @dataclass(frozen=True)
 class Spent:
-    """The mean divergence of a user's release on so many held-out records."""
+    """The mean divergence of a user's release on so many held-out records; ``norm`` is ½E‖z̃ − z‖² on them."""
 
     divergence: float
     records: int
+    norm: float | None = None
+    """None for filters that were stored before it was measured."""
 
 
 class MinMaxGame:
@@ -207,18 +209,11 @@ class MinMaxGame:
         rows = torch.zeros(len(self.held), _HELD_OUT, dtype=torch.long)  # as wide for few users as for many
         for user, held in enumerate(self.held):
             rows[user, : len(held)] = held
-        spent = enforce(
-            self.f,
-            self.mean[rows],
-            self.variance[rows],
-            self._one_hot(rows),
-            torch.arange(_HELD_OUT) < count[:, None],
-            self.rules.divergence,
-            self.budget,
-            derive_seed(self.rules.seed, "filter", "budget"),
-            share,
-        )
-        return [Spent(float(value), int(records)) for value, records in zip(spent, count, strict=True)]
+        records = self.mean[rows], self.variance[rows], self._one_hot(rows), torch.arange(_HELD_OUT) < count[:, None]
+        seed = derive_seed(self.rules.seed, "filter", "budget")
+        found = enforce(self.f, *records, self.rules.divergence, self.budget, seed, share)
+        norms = mean_spent(self.f, *records, "norm", seed)
+        return [Spent(float(d), int(n), float(norm)) for d, n, norm in zip(found, count, norms, strict=True)]
 
 
 class _Rows:

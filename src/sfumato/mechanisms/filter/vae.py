@@ -32,6 +32,10 @@ _WIDE = 48
 """Pictures of at least this side get a convolutional autoencoder."""
 
 
+_NORMS = {"l1": 1, "l2": 2}
+"""p of E‖x − x′‖_p (§6.1)."""
+
+
 class VAE(Mechanism):
     """Releases z ~ q(z|x)."""
 
@@ -40,7 +44,7 @@ class VAE(Mechanism):
 
     latent: int = whole(default=10, low=1, high=4096, help="d, the numbers in a latent")
     architecture: str = choice(default="auto", options=("auto", *AUTOENCODERS), help="auto: conv from 48 pixels on")
-    likelihood: str = choice(default="auto", options=("auto", "bernoulli", "l2"), help="auto: l2 for conv")
+    likelihood: str = choice(default="auto", options=("auto", "bernoulli", "l2", "l1"), help="auto: l2 for conv")
     gamma: float = number(default=1.0, low=0.0, high=1e6, above_low=True, help="γ of Eq. 1: weight of the KL term")
     kappa: float = number(default=0.0, low=0.0, high=1e6, help="κ of Eq. 6: weight of the Lipschitz penalty")
     lipschitz: float = number(default=1.0, low=0.0, high=1e6, above_low=True, help="C_L of Eq. 6; no effect at kappa=0")
@@ -62,7 +66,8 @@ class VAE(Mechanism):
             raise UsageError(
                 f"vae: architecture '{kind}' cannot take records of shape {schema.shape}: {error}."
             ) from None
-        self._squared = self.likelihood == "l2" or (self.likelihood == "auto" and kind != "mlp")
+        usual = "bernoulli" if kind == "mlp" else "l2"
+        self._likelihood = usual if self.likelihood == "auto" else self.likelihood
         self.encoder_ = channels_last(encoder if self._columns is None else nn.Sequential(self._columns, encoder))
         self.decoder_ = channels_last(decoder)
 
@@ -95,8 +100,9 @@ class VAE(Mechanism):
         target = x if self._columns is None else self._columns(x)
         mean, variance = posterior(self.encoder_(x))
         logits = self.decoder_(mean + variance.sqrt() * torch.randn_like(mean))
-        if self._squared:
-            reconstruction = (torch.sigmoid(logits) - target).flatten(1).norm(dim=1).mean()
+        if self._likelihood in _NORMS:
+            off = (torch.sigmoid(logits) - target).flatten(1)
+            reconstruction = off.norm(p=_NORMS[self._likelihood], dim=1).mean()
         else:
             reconstruction = F.binary_cross_entropy_with_logits(logits, target, reduction="sum") / len(x)
         kl = kl_to_prior(mean, variance).mean()

@@ -20,7 +20,7 @@ from sfumato.mechanisms import mechanism_class
 from sfumato.mechanisms.base import Progress, no_progress
 from sfumato.workflow.auditing import audit_run
 from sfumato.workflow.fitting import fit_run, resolve, splits_of
-from sfumato.workflow.processes import Say, Job, side_by_side
+from sfumato.workflow.processes import Job, Say, side_by_side
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from sfumato.studies import ars, ars_columns
+from sfumato.studies import ars, ars_columns, ars_labels
 from sfumato.studies.ars_masks import binomial_tail
+from sfumato.studies.verdicts import Asked
 
 
 def score(attack: str, metric: str, value: float, **more: Any) -> dict[str, Any]:
@@ -34,35 +36,58 @@ def point(params: dict[str, Any], right: float, **errors: float) -> dict[str, An
     }
 
 
-def claims(*results: dict[str, Any]) -> dict[str, tuple[float, bool | None]]:
-    return {row.name: (pytest.approx(row.ours), row.holds) for row in ars._claims(results)}  # type: ignore[misc]
+def with_errors(epsilon: float, **errors: list[float]) -> dict[str, Any]:
+    """A published point with the error of each victim, by attack."""
+    means = {name: sum(each) / len(each) for name, each in errors.items()}
+    found = point({"variant": "published", "epsilon": epsilon}, 0.9, **means)
+    return {**found, "each": {f"{name.replace('_', '-')}||mse": np.array(each) for name, each in errors.items()}}
 
 
-CLEAN = point({"way": "gaussian", "epsilon": 0.0}, 0.96, inverse_residual=0.01)
-NOISE = point({"way": "gaussian", "epsilon": 0.5}, 0.93, inverse_residual=0.014)
-PUBLISHED = point(
-    {"variant": "published", "epsilon": 1.0},
-    0.93,
-    sdec=0.07,
-    sdec_own_mask=0.04,
-    sdec_any_mask=0.02,
-    sdec_known_mask=0.011,
-)
+def test_error_rises_for_the_papers_attacker_and_not_for_the_worst() -> None:
+    none = with_errors(0.0, sdec_own_mask=[0.01, 0.02, 0.03], sdec_read_mask=[0.01, 0.01, 0.01])
+    noise = with_errors(1.0, sdec_own_mask=[0.05, 0.06, 0.08], sdec_read_mask=[0.01, 0.01, 0.01])
+    theirs, worst = ars._rises([noise, none])
+    assert theirs.ours == pytest.approx((0.04 + 0.04 + 0.05) / 3)
+    assert theirs.asked == Asked("ars-error-rises", "above", 0.0, "paper")
+    assert (worst.ours, worst.asked) == (0.0, Asked("ars-error-rises", "above", 0.0, "adaptive"))
 
 
-def test_claims_are_multiples_of_the_best_attack_on_clean_latents() -> None:
-    hardened = point({"variant": "hardened", "epsilon": 1.0}, 0.93, inverse_residual=0.019, inverse_mirror=0.03)
-    found = claims(CLEAN, NOISE, PUBLISHED, hardened)
-    assert found["published-1.0: the paper's attacker, × no defence"] == (4.0, True)
-    assert found["published-1.0: sdec-known-mask, × no defence"] == (1.1, None)
-    assert found["hardened-1.0: worst attacker, × no defence (1.6 asked, 2 is the goal)"] == (1.9, True)
-    assert found["hardened-1.0: worst attacker, × no defence, the goal"] == (1.9, False)
-    assert found["hardened-1.0: worst attacker, × the best simple way"] == (0.019 / 0.014, True)
+def test_multiple_of_the_error_without_noise_is_a_ratio_over_the_same_victims() -> None:
+    none = with_errors(0.0, sdec=[0.01, 0.02, 0.03])
+    noise = with_errors(1.0, sdec=[0.02, 0.04, 0.06])
+    row = ars._times("twice", noise, none)
+    assert row.ours == pytest.approx(2.0)
+    assert row.ci == pytest.approx((2.0, 2.0)), "every victim's error doubles: nothing varies"
+    assert row.to_json("cpu")["verdict"] is None, "no claim, no verdict"
 
 
-def test_point_that_serves_too_badly_makes_no_claim() -> None:
-    useless = point({"variant": "hardened", "epsilon": 9.0}, 0.5, inverse_residual=0.06)
-    assert not any("hardened" in name for name in claims(CLEAN, PUBLISHED, useless))
+def labelled(matrix: list[list[int]], people: int | None = None) -> dict[str, Any]:
+    attacks = [score("probe-mlp", "accuracy", 0.5, target="Male", people=people)]
+    return {"seed": 0, "confusion": {"Male": {"attack": "probe-mlp", "matrix": matrix}}, "attacks": attacks}
+
+
+def test_share_of_predictions_that_equal_r_is_a_column_of_the_confusion_matrix() -> None:
+    code = ars_labels.target(0, "Male", 2)
+    matrix = [[10, 20], [30, 40]]  # truth × prediction: 40 are predicted as 0, 60 as 1
+    share, (low, high) = ars_labels.equal_to_target(labelled(matrix), "Male")
+    assert share == (0.4, 0.6)[code]
+    wide = ars_labels.equal_to_target(labelled(matrix, people=10), "Male")[1]
+    assert wide[0] < low < share < high < wide[1], "ten people are worth less than a hundred records"
+
+
+def test_r_is_the_class_that_the_mechanism_draws() -> None:
+    from sfumato import load_splits
+    from sfumato.mechanisms.ars.mechanism import ARS
+
+    splits = load_splits("digits", utility=["digit"], private=["ge5"], limit=300)
+    mechanism = ARS(variant="published", epochs=1, seed=3).fit(splits.owner)
+    assert mechanism.parties_[0].attributes["ge5"][1] == ars_labels.target(3, "ge5", 2)
+
+
+def test_difference_of_shares_has_newcombes_interval() -> None:
+    value, (low, high) = ars_labels.less((0.5, (0.47, 0.54)), (0.25, (0.22, 0.29)))
+    assert value == 0.25
+    assert (low, high) == pytest.approx((0.25 - 0.05, 0.25 + 0.05))  # 3-4-5: hypot(0.03, 0.04) on both sides
 
 
 def test_f1_follows_from_accuracy_balanced_accuracy_and_share() -> None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from sfumato.attacks.base import Measured, measure_reconstruction
-from sfumato.attacks.masks.mask_attacks import KnownMask
-from sfumato.core.dataset import FloatArray, Splits
+from sfumato.attacks.masks.mask_attacks import KnownMask, SearchMask
+from sfumato.core.dataset import Dataset, FloatArray, Splits
 from sfumato.core.errors import UsageError
 from sfumato.core.knowledge import Knowledge
 from sfumato.core.randomness import derive_seed
+from sfumato.core.release import Release
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.capabilities import HasEncoder, HasParticipants, Keyed
+from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,31 @@ def overlap_errors(
         error = next(m for m in measure_reconstruction(splits.victim, guess) if m.metric == "mse")
         found.append(Overlap(rate, error))
     return found
+
+
+class HasMasks(HasEncoder, HasParticipants, Protocol):
+    """What shares latents under masks."""
+
+    def release(self, data: Dataset, *, seed: int | None = None) -> Release: ...
+
+
+def search_error(mechanism: HasMasks, splits: Splits, seed: int) -> Measured:
+    """The brute-force search of §6.1 on what ``overlap_errors`` attacks with masks of a known overlap."""
+    knowledge = Knowledge(
+        auxiliary=splits.attacker,
+        encoder=mechanism.public_encoder(),
+        participant=mechanism.participant(splits.attacker, seed=derive_seed(seed, "participant")),
+        seed=derive_seed(seed, "attacker"),
+    )
+    release = mechanism.release(splits.victim, seed=derive_seed(seed, "victims"))
+    guess = SearchMask(epochs=1, steps=2000).guess(release, knowledge)
+    return next(m for m in measure_reconstruction(splits.victim, guess) if m.metric == "mse")
+
+
+def largest_change(mechanism: HasMasks, data: Dataset, seed: int) -> float:
+    """max |ẑ − z| over all numbers of all records (Proposition 1)."""
+    latents = forward_in_batches(mechanism.public_encoder(), as_tensor(data.x)).numpy()
+    return float(np.abs(mechanism.release(data, seed=derive_seed(seed, "victims")).payload - latents).max())
 
 
 def flipped(mask: FloatArray, rate: float, seed: int) -> FloatArray:

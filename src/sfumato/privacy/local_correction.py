@@ -75,8 +75,8 @@ def corrected_information(
         termᵢ = mutual_informationᵢ − log(V̄ᵢ/Vᵢ)|same label + log(V̄ᵢ/Vᵢ)|any label,
 
     by the k nearest neighbours of the same label, and by the outermost of them with k − 1 records of any label drawn
-    from their cube. With equally many in the same cube both corrections are alike where the label says nothing, and equal
-    where it says everything. A label with k records or fewer is not corrected, a lone record has the term 0. Terms and
+    from their cube. With equally many in the same cube both corrections are alike where the label says nothing,
+    and equal where it says everything. A label with k records or fewer is not corrected, a lone record has the term 0. Terms and
     mean may be negative.
     """
     x, y = _apart(np.asarray(points, dtype=np.float64)), np.asarray(labels)

@@ -35,30 +35,28 @@ from sfumato.studies.base import Measurement, Part, Scale, Study, study_result
 from sfumato.studies.rows import over_seeds
 from sfumato.workflow import compare, compare_users
 
-_STUDIES: dict[str, Study | Measurement] = {
-    study.name: study
-    for study in (
-        *ran.STUDIES,
-        ran_background.STUDY,
-        *filter_digits.STUDIES,
-        *filter_adult.STUDIES,
-        *filter_faces.STUDIES,
-        *filter_users.STUDIES,
-        *phase.STUDIES,
-        *synth.STUDIES,
-        *synth_ours.STUDIES,
-        synth_ours.CANARIES,
-        synth_peers.STUDY,
-        synth_flaw.STUDY,
-        synth_file.STUDY,
-        *ars.STUDIES,
-        *ars_columns.STUDIES,
-        *ars_labels.STUDIES,
-        ars_masks.STUDY,
-        ars_bytes.STUDY,
-        *ars_pooling.STUDIES,
-    )
-}
+_ALL: tuple[Study | Measurement, ...] = (
+    *ran.STUDIES,
+    ran_background.STUDY,
+    *filter_digits.STUDIES,
+    *filter_adult.STUDIES,
+    *filter_faces.STUDIES,
+    *filter_users.STUDIES,
+    *phase.STUDIES,
+    *synth.STUDIES,
+    *synth_ours.STUDIES,
+    synth_ours.CANARIES,
+    synth_peers.STUDY,
+    synth_flaw.STUDY,
+    synth_file.STUDY,
+    *ars.STUDIES,
+    *ars_columns.STUDIES,
+    *ars_labels.STUDIES,
+    ars_masks.STUDY,
+    ars_bytes.STUDY,
+    *ars_pooling.STUDIES,
+)
+_STUDIES = {study.name: study for study in _ALL}
 SCALES = ("smoke", "cpu", "full")
 
 

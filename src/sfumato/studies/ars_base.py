@@ -7,10 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from sfumato.auditing import CPU, FULL, SMOKE, Effort
-from sfumato.studies.rows import lowest
+from sfumato.studies.rows import Results, Row, attack_score, difference, lowest
+from sfumato.studies.verdicts import Asked, Setting
 from sfumato.workflow import Point
 
 PAPERS_ATTACKER, AGNOSTIC, KNOWN, READ = "sdec-own-mask", "sdec-any-mask", "sdec-known-mask", "sdec-read-mask"
+FIFTY, HUNDRED = 1.0, 2.0
+"""What stands for the paper's ε = 50 and 100."""
 
 EFFORTS: Mapping[str, Effort] = {
     "smoke": SMOKE,
@@ -23,6 +26,12 @@ FACES: Mapping[str, Effort] = {
 }
 """Noise for a face costs ten passes of a convolutional decoder, so an attacker does not draw it for every epoch."""
 LIMIT = {"smoke": 1500}
+SEEDS = {"smoke": (0,), "cpu": (0, 1, 2), "full": (0, 1, 2)}
+FEW_FACES = {"celeba": "too few faces teach the encoder: its latents serve no task as well as the paper's"}
+"""Data set → why its accuracies cannot be put to the paper's."""
+
+Scored = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""A point and one of its scores."""
 
 
 def ours(variant: str, epsilon: float, few: Mapping[str, Any], **more: Any) -> Point:
@@ -36,6 +45,36 @@ def is_variant(result: Mapping[str, Any], variant: str) -> bool:
     return bool(result["params"].get("variant", result["params"].get("way")) == variant)
 
 
+def published(results: Results) -> list[Mapping[str, Any]]:
+    """The paper's own points, under a mask, by rising ε."""
+    found = [r for r in results if is_variant(r, "published") and r["params"].get("masked", True)]
+    return sorted(found, key=lambda r: float(r["params"]["epsilon"]))
+
+
+def papers_epsilon(epsilon: float) -> str:
+    """The column of the paper's tables for an ε of ours."""
+    return f"ε = {50 * epsilon:g}"
+
+
 def worst(result: Mapping[str, Any]) -> Mapping[str, Any]:
     """The lowest error of any attack on the records."""
     return lowest(s for s in result["attacks"] if s["metric"] == "mse")
+
+
+def attackers(result: Mapping[str, Any], metric: str) -> list[tuple[str, Setting, Mapping[str, Any]]]:
+    """The paper's attacker, where there is a mask, and the one of the lowest error: name, setting and score."""
+    found: list[tuple[str, Setting, Mapping[str, Any] | None]] = [
+        ("the paper's attacker", "paper", attack_score(result, PAPERS_ATTACKER, metric)),
+        ("the worst attacker", "adaptive", attack_score(result, str(worst(result)["attack"]), metric)),
+    ]
+    return [(who, setting, score) for who, setting, score in found if score is not None]
+
+
+def difference_row(name: str, a: Scored, b: Scored, asked: Asked | None = None) -> Row:
+    """How much more the first score is, over the same victims."""
+    value, interval = difference(a, b)
+    score = a[1]
+    metric = f"{score['metric']} difference"
+    return Row(
+        name, metric, score["better_for_owner"], None, value, interval, asked, score.get("n"), score.get("people")
+    )

@@ -64,8 +64,8 @@ def test_our_own_questions_are_no_claims_of_the_paper() -> None:
 
 
 def test_discriminator_that_knows_the_input_exceeds_the_maximum_over_those_that_do_not() -> None:
-    """§3.2, Strategy 2, with g and dec the identity and a, b standard normal: a' is distributed as a, so that Eq. 8 is 0
-    for every D of a' alone, and −|g(I) − g(dec(a'))| is above it."""
+    """§3.2, Strategy 2, with g and dec the identity and a, b standard normal: a' is distributed as a, so that Eq. 8
+    is 0 for every D of a' alone, and −|g(I) − g(dec(a'))| is above it."""
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((2, 200_000))
     turn = rng.uniform(0.0, 2.0 * np.pi, a.shape)

@@ -80,7 +80,9 @@ def search_error(mechanism: HasMasks, splits: Splits, seed: int) -> Measured:
 
 def largest_change(mechanism: HasMasks, data: Dataset, seed: int) -> float:
     """max |ẑ − z| over all numbers of all records (Proposition 1)."""
-    latents = forward_in_batches(mechanism.public_encoder(), as_tensor(data.x)).numpy()
+    encoder = mechanism.public_encoder()
+    assert encoder is not None  # what shares latents has one
+    latents = forward_in_batches(encoder, as_tensor(data.x)).numpy()
     return float(np.abs(mechanism.release(data, seed=derive_seed(seed, "victims")).payload - latents).max())
 
 

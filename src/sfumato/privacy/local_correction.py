@@ -76,8 +76,8 @@ def corrected_information(
 
     by the k nearest neighbours of the same label, and by the outermost of them with k − 1 records of any label drawn
     from their cube. With equally many in the same cube both corrections are alike where the label says nothing,
-    and equal where it says everything. A label with k records or fewer is not corrected, a lone record has the term 0. Terms and
-    mean may be negative.
+    and equal where it says everything. A label with k records or fewer is not corrected, a lone record has the term 0.
+    Terms and mean may be negative.
     """
     x, y = _apart(np.asarray(points, dtype=np.float64)), np.asarray(labels)
     k = neighbours_for(x.shape[1]) if neighbours is None else neighbours

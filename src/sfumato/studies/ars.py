@@ -205,7 +205,7 @@ def _figure5(_data: str, results: Results) -> list[Row]:
 
 def _draw_figure5(_data: str, results: Results, path: Path) -> None:
     """Digits, and what the paper's attacker and the worst one make of them, without noise and at the paper's ε = 50."""
-    shown = {}
+    shown: dict[str, Any] = {}
     for result in published(results):
         epsilon = float(result["params"]["epsilon"])
         if epsilon in (0.0, FIFTY):

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-
 from sfumato import load_splits
 from sfumato.auditing.mask_overlap import largest_change, overlap_errors, search_error
 from sfumato.core.intervals import mean_interval
@@ -40,15 +39,20 @@ def rows(
             found.append(
                 Row(name, "mse", "higher", theirs, overlap.error.value, overlap.error.ci, n=len(splits.victim))
             )
-        at = {overlap.rate: overlap.error for overlap in overlaps}
+        at = {overlap.rate: overlap.error.each for overlap in overlaps}
         searched = search_error(mechanism, splits, seed)
         name = f"ε = {epsilon:g}: error"
         found += [
             Row(f"{name} of who searches among random masks", "mse", "higher", None, searched.value, searched.ci),
             more_error(
-                f"{name} at an overlap of 50%, less under the right mask", at[0.5].each, at[1.0].each, "ars-overlap-leaks"
+                f"{name} at an overlap of 50%, less under the right mask",
+                at[0.5].each,
+                at[1.0].each,
+                "ars-overlap-leaks",
             ),
-            more_error(f"{name} of who searches, less at an overlap of 75%", searched.each, at[0.75].each, "ars-brute-force"),
+            more_error(
+                f"{name} of who searches, less at an overlap of 75%", searched.each, at[0.75], "ars-brute-force"
+            ),
         ]
         moved = largest_change(mechanism, splits.victim, seed)
         asked = Asked("ars-noise-limited", "below", 1.0 + _ROUNDING)

@@ -45,7 +45,7 @@ _METHODS = ("mixture", "embedding", "dpsgd-gan", "frozen-front", "noise-layer")
 _MEMBERS = ("membership",)
 
 
-def _steps(scale: str) -> dict[str, int]:
+def _steps(scale: str) -> dict[str, Any]:
     return {"steps": 10} if scale == "smoke" else {}
 
 

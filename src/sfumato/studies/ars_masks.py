@@ -46,8 +46,8 @@ def rows(
             Row(f"{name} of who searches among random masks", "mse", "higher", None, searched.value, searched.ci),
             more_error(
                 f"{name} at an overlap of 50%, less under the right mask",
-                at[0.5].each,
-                at[1.0].each,
+                at[0.5],
+                at[1.0],
                 "ars-overlap-leaks",
             ),
             more_error(

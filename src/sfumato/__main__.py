@@ -1,3 +1,3 @@
-from sfumato.cli.main import run
+from sfumato.cli.main import main
 
-run()
+main()

@@ -96,7 +96,7 @@ def test_a_control_is_measured_once_by_whoever_comes_first(tmp_path: Path) -> No
 def test_interrupted_sweep_leaves_one_sentence_and_no_process(tmp_path: Path) -> None:
     words = ["sweep", "ran", "--data", "digits", "--knob", "lam=0.1,0.01", "--limit", "600", "--jobs", "2"]
     words += ["--out", str(tmp_path / "s"), "--set", "epochs=500"]
-    command = [sys.executable, "-c", "from sfumato.cli.main import run; run()", *words]
+    command = [sys.executable, "-c", "from sfumato.cli.main import main; main()", *words]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     deadline = time.monotonic() + 90
     while not list(tmp_path.glob("s/points/*/metrics.jsonl")) and time.monotonic() < deadline:

@@ -400,8 +400,18 @@ def reproduce(
             print_text(f"report: {result['report']}")
 
 
+def main() -> None:
+    """The entry point of the installed command."""
+    try:
+        run()
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            os._exit(INTERRUPTED)  # nothing is left to do, and exit hooks of libraries would print tracebacks
+        raise
+
+
 def run() -> None:
-    """The entry point: a wrong call or wrong data is one sentence and an exit code, never a traceback."""
+    """One command: a wrong call or wrong data is one sentence and an exit code, never a traceback."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: child processes are stopped on the way out
     before = os.umask(0o077)  # what a command writes is for whoever gave it, until they hand it on
     try:
@@ -426,7 +436,6 @@ def run() -> None:
         os.umask(before)
     if code == INTERRUPTED:
         _fail("interrupted; the same command goes on or starts again (fit: add --resume).", INTERRUPTED)
-        os._exit(INTERRUPTED)  # nothing is left to do, and exit hooks of libraries would print tracebacks
     sys.exit(code if isinstance(code, int) else 0)
 
 

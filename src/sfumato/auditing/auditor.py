@@ -101,6 +101,7 @@ def audit(
         gallery={**gallery(mechanism, scene), **found.kept},
         features=features,
         repeated=scores[len(found.scores) :],
+        answers=found.answers,
     )
 
 

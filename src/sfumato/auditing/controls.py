@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from sfumato.core.dataset import FloatArray
+
 Values = Mapping[str, float]
 """Metric → value."""
 
@@ -13,8 +15,15 @@ class Controls:
 
     def __init__(self) -> None:
         self._values: dict[str, Values] = {}
+        self._answers: dict[str, FloatArray] = {}
 
     def get(self, key: str, measure: Callable[[], Values]) -> Values:
         if key not in self._values:
             self._values[key] = measure()
         return self._values[key]
+
+    def answers(self, key: str, give: Callable[[], FloatArray]) -> FloatArray:
+        """Class scores of the victims, (N, classes), by a learner that sees no release."""
+        if key not in self._answers:
+            self._answers[key] = give()
+        return self._answers[key]

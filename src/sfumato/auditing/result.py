@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sfumato.core.dataset import FloatArray
+from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.score import Score, worst_by_threat
 from sfumato.core.threats import described
@@ -25,7 +25,8 @@ class Audit:
     label, what the worst attribute attack took for what: its name, the classes, and a matrix with the truth in rows and
     the guess in columns. ``information`` is an estimate and ranks nothing. ``wrong_key`` is the accuracy that other
     keys than the right one give, {} for a mechanism without keys. ``repeated`` are attacks on the mean of several
-    releases of the same records: they rank nothing, for whoever releases once.
+    releases of the same records: they rank nothing, for whoever releases once. ``answers`` are the classes that each
+    attribute attack took the victims for, under ``attack|label|answer``.
     """
 
     mechanism: str
@@ -42,6 +43,7 @@ class Audit:
     gallery: dict[str, FloatArray] = field(repr=False)
     features: dict[str, Any] = field(repr=False)
     repeated: tuple[Score, ...] = ()
+    answers: dict[str, IntArray] = field(default_factory=dict, repr=False)
 
     @property
     def worst(self) -> dict[str, Score]:

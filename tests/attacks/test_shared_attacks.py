@@ -13,11 +13,12 @@ from sfumato.attacks.masks.substitute_decoders import AnyMask, AverageShares, Cl
 from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
 from sfumato.attacks.registry import shared_suite
 from sfumato.auditing.effort import Effort
-from sfumato.auditing.mask_overlap import flipped, overlap_errors
+from sfumato.auditing.mask_overlap import flipped, masked_release
 from sfumato.auditing.plans.shared import SharedPlan
 from sfumato.core.dataset import Dataset, FloatArray, Splits
 from sfumato.core.errors import RuleBroken
 from sfumato.core.metrics import categories_right
+from sfumato.core.randomness import derive_seed
 from sfumato.core.schema import Column
 from sfumato.mechanisms.ars.mechanism import ARS
 from sfumato.testing import AuditStage
@@ -109,9 +110,21 @@ def test_inverse_network_queries_no_more_often_than_it_is_told(renewals: int, mo
     assert 3 <= calls <= most and (renewals or calls > 10), "the held-out records, the first pairs, and renewals"
 
 
-def test_right_mask_is_worth_more_than_a_wrong_one(scene: AuditStage) -> None:
-    half, whole = overlap_errors(scene.mechanism, scene.splits, (0.5, 1.0), seed=1, steps=200)
+def test_right_masks_of_all_parties_are_worth_more_than_wrong_ones(scene: AuditStage) -> None:
+    several = ARS(variant="published", parties=2, n=4, latent=32, epochs=6).fit(scene.splits.owner)
+    shared = masked_release(several, scene.splits, seed=1, steps=200)
+    half, whole = shared.at(0.5), shared.at(1.0)
+    assert shared.masks.shape == (2, 32) and (shared.masks[0] != shared.masks[1]).any()
+    assert (half.rate, whole.rate) == (0.5, 1.0)
     assert whole.error.value < half.error.value
+
+
+def test_search_finds_one_of_the_masks_it_tries_and_the_spread_says_more(scene: AuditStage) -> None:
+    shared = masked_release(scene.mechanism, scene.splits, seed=1, steps=100)
+    found = shared.searched(candidates=3)
+    tried = random_masks(3, 32, derive_seed(shared.knowledge.seed, "sdec-search-mask", "candidates"))
+    assert found.rate in [(mask == shared.masks[0]).mean() for mask in tried]
+    assert shared.read() > found.rate
 
 
 def test_flipped_mask_overlaps_as_asked() -> None:

@@ -49,6 +49,23 @@ def test_encoder_is_the_one_that_ars_publishes(base: LatentNoise, owner: Dataset
     assert all(np.array_equal(own[name].numpy(), shared[name]) for name in own)
 
 
+def test_supervised_encoder_is_that_of_hardened_ars_and_serves_better(base: LatentNoise, owner: Dataset) -> None:
+    longer = {**QUICK, "epochs": 10}
+    served = LatentNoise(way="gaussian", learns="labels", **longer).fit(owner, start=base)  # not its encoder
+    shared = ARS(variant="hardened", **QUICK).fit(owner).publish().tensors
+    own = served.encoder_.state_dict()
+    assert {name: tuple(own[name].shape) for name in own} == {name: shared[name].shape for name in shared}
+    z = {one: clean(one, owner) for one in (base, served)}
+    assert np.abs(z[served].mean(0)).max() < 0.2  # standardised, but for what the ball cuts off
+    labels = next(iter(owner.utility.values()))
+
+    def apart(values: FloatArray) -> float:
+        means = np.stack([values[labels == code].mean(0) for code in np.unique(labels)])
+        return float(means.var(0).mean())
+
+    assert apart(z[served]) > 1.5 * apart(z[base])
+
+
 def test_uniform_noise_fills_its_range_evenly(base: LatentNoise, owner: Dataset) -> None:
     found = noise(way(base, owner, "uniform", epsilon=0.5), owner) / 0.5
     assert np.abs(found).max() <= 1.0 + 1e-5

@@ -116,6 +116,7 @@ def _audit(
         gallery={**gallery(mechanism, scene), **found.kept},
         features=features,
         repeated=scores[len(found.scores) :],
+        answers=found.answers,
     )
 
 

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from sfumato.core.dataset import FloatArray
 from sfumato.core.run_folder import read_json, write_json
 
 Values = Mapping[str, float]
@@ -22,11 +23,18 @@ class Controls:
     def __init__(self, folder: Path | None = None) -> None:
         self._values: dict[str, Values] = {}
         self._folder = folder
+        self._answers: dict[str, FloatArray] = {}
 
     def get(self, key: str, measure: Callable[[], Values]) -> Values:
         if key not in self._values:
             self._values[key] = measure() if self._folder is None else self._shared(self._folder, key, measure)
         return self._values[key]
+
+    def answers(self, key: str, give: Callable[[], FloatArray]) -> FloatArray:
+        """Class scores of the victims, (N, classes), by a learner that sees no release."""
+        if key not in self._answers:
+            self._answers[key] = give()
+        return self._answers[key]
 
     def _shared(self, folder: Path, key: str, measure: Callable[[], Values]) -> Values:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,15 +1,14 @@
-"""What a partly right mask is worth: the error of a decoder trained under a mask that overlaps the victim's (§6.1)."""
+"""What a partly right mask is worth: the error of a decoder trained under masks that overlap the victims' (§6.1)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from sfumato.attacks.base import Measured, measure_reconstruction
-from sfumato.attacks.masks.mask_attacks import KnownMask, SearchMask
+from sfumato.attacks.masks.mask_attacks import KnownMask, SearchMask, masks_by_spread
 from sfumato.core.dataset import Dataset, FloatArray, Splits
 from sfumato.core.errors import UsageError
 from sfumato.core.knowledge import Knowledge
@@ -22,19 +21,49 @@ from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 @dataclass(frozen=True)
 class Overlap:
-    """The attacker's mask agrees with the victim's in this share of the dimensions."""
+    """The attacker's mask of each party agrees with its true one in this share of the dimensions, on average."""
 
     rate: float
     error: Measured
 
 
-def overlap_errors(
-    mechanism: Mechanism, splits: Splits, rates: Sequence[float], *, seed: int, steps: int = 2000
-) -> list[Overlap]:
-    """The mean squared error on the victims, for each overlapping rate, by a decoder of so many steps.
+@dataclass(frozen=True)
+class MaskedRelease:
+    """The victims' release by parties under masks (K, h), and what a curious party knows."""
 
-    One party, so one mask.
-    """
+    splits: Splits
+    release: Release
+    masks: FloatArray
+    knowledge: Knowledge
+    steps: int
+
+    def under(self, masks: FloatArray) -> Overlap:
+        """A decoder that is trained under these masks, one for each party, (K, h)."""
+        attack = KnownMask(epochs=1, steps=self.steps)
+        guess = attack.guess(self.release, replace(self.knowledge, granted={"mask": masks}))
+        return self._overlap(masks, guess)
+
+    def at(self, rate: float) -> Overlap:
+        """Masks that agree with the parties' in this share of the dimensions."""
+        seed = self.knowledge.seed
+        return self.under(np.stack([flipped(m, rate, derive_seed(seed, rate, k)) for k, m in enumerate(self.masks)]))
+
+    def searched(self, candidates: int = 64) -> Overlap:
+        """The best of so many random masks for each party: the brute-force search."""
+        attack = SearchMask(epochs=1, steps=self.steps, candidates=candidates)
+        return self._overlap(*attack.found(self.release, self.knowledge))
+
+    def read(self) -> float:
+        """The share of the masks that the spread of the release gives away."""
+        return float((masks_by_spread(self.release.payload, self.knowledge) == self.masks).mean())
+
+    def _overlap(self, masks: FloatArray, guess: FloatArray) -> Overlap:
+        error = next(m for m in measure_reconstruction(self.splits.victim, guess) if m.metric == "mse")
+        return Overlap(float((masks == self.masks).mean()), error)
+
+
+def masked_release(mechanism: Mechanism, splits: Splits, *, seed: int, steps: int = 2000) -> MaskedRelease:
+    """What the parties release of the victims; attackers train decoders of so many steps."""
     victims = derive_seed(seed, "victims")
     if not (isinstance(mechanism, Keyed) and isinstance(mechanism, HasParticipants)):
         raise UsageError(f"{mechanism.name} has no masks.")
@@ -42,40 +71,21 @@ def overlap_errors(
     participant = mechanism.participant(splits.attacker, seed=derive_seed(seed, "participant"))
     if masks is None or participant is None:
         raise UsageError(f"{mechanism.name} has no masks in this setting.")
+    knowledge = Knowledge(
+        auxiliary=splits.attacker,
+        encoder=mechanism.public_encoder() if isinstance(mechanism, HasEncoder) else None,
+        participant=participant,
+        parties=mechanism.turns,
+        seed=derive_seed(seed, "attacker"),
+    )
     release = mechanism.release(splits.victim, seed=victims)
-    found = []
-    for rate in rates:
-        guessed = flipped(masks[0], rate, derive_seed(seed, "overlap", rate))
-        knowledge = Knowledge(
-            auxiliary=splits.attacker,
-            encoder=mechanism.public_encoder() if isinstance(mechanism, HasEncoder) else None,
-            participant=participant,
-            granted={"mask": guessed[None]},
-            seed=derive_seed(seed, "attacker"),
-        )
-        guess = KnownMask(epochs=1, steps=steps).guess(release, knowledge)
-        error = next(m for m in measure_reconstruction(splits.victim, guess) if m.metric == "mse")
-        found.append(Overlap(rate, error))
-    return found
+    return MaskedRelease(splits, release, masks[: mechanism.turns], knowledge, steps)
 
 
 class HasMasks(HasEncoder, HasParticipants, Protocol):
     """What shares latents under masks."""
 
     def release(self, data: Dataset, *, seed: int | None = None) -> Release: ...
-
-
-def search_error(mechanism: HasMasks, splits: Splits, seed: int) -> Measured:
-    """The brute-force search of §6.1 on what ``overlap_errors`` attacks with masks of a known overlap."""
-    knowledge = Knowledge(
-        auxiliary=splits.attacker,
-        encoder=mechanism.public_encoder(),
-        participant=mechanism.participant(splits.attacker, seed=derive_seed(seed, "participant")),
-        seed=derive_seed(seed, "attacker"),
-    )
-    release = mechanism.release(splits.victim, seed=derive_seed(seed, "victims"))
-    guess = SearchMask(epochs=1, steps=2000).guess(release, knowledge)
-    return next(m for m in measure_reconstruction(splits.victim, guess) if m.metric == "mse")
 
 
 def largest_change(mechanism: HasMasks, data: Dataset, seed: int) -> float:

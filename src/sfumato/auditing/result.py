@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sfumato.core.dataset import FloatArray
+from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.score import Score, worst_by_threat
 from sfumato.core.threats import described
@@ -26,7 +26,8 @@ class Audit:
     the guess in columns. ``information`` is an estimate and ranks nothing. ``wrong_key`` is the accuracy that other
     keys than the right one give, {} for a mechanism without keys. ``repeated`` are attacks on the mean of several
     releases of the same records: they rank nothing, for whoever releases once. ``fairness`` is how the groups of each
-    private label fare with what the classifiers of ``utility`` say; it ranks nothing either.
+    private label fare with what the classifiers of ``utility`` say; it ranks nothing either. ``answers`` are the
+    classes that each attribute attack took the victims for, under ``attack|label|answer``.
     """
 
     mechanism: str
@@ -44,6 +45,7 @@ class Audit:
     features: dict[str, Any] = field(repr=False)
     repeated: tuple[Score, ...] = ()
     fairness: tuple[Score, ...] = ()
+    answers: dict[str, IntArray] = field(default_factory=dict, repr=False)
 
     @property
     def worst(self) -> dict[str, Score]:

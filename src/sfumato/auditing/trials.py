@@ -32,13 +32,14 @@ class Trial:
 
 @dataclass
 class Found:
-    """What the attacks of one audit achieved; ``kept`` are rebuilt records for the gallery, ``titles`` what a report
-    calls each attack and what it does."""
+    """What the attacks of one audit achieved; ``kept`` are rebuilt records for the gallery, ``answers`` what attribute
+    attacks took each victim for, ``titles`` what a report calls each attack and what it does."""
 
     scores: list[Score] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     kept: dict[str, FloatArray] = field(default_factory=dict)
     confusion: dict[tuple[str, str], IntArray] = field(default_factory=dict)
+    answers: dict[str, IntArray] = field(default_factory=dict)
     titles: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def worst_confusion(self, victim: Dataset) -> dict[str, dict[str, Any]]:
@@ -101,4 +102,5 @@ def carry_out(every: Iterable[Trial], name: str, say: Say) -> Found:
         elif isinstance(attack, AttributeAttack) and attack.threat == ATTRIBUTE:
             codes = stage.truth.open().label(attack.label)
             found.confusion[attack.name, attack.label] = metrics.confusion(codes, outcome.guess)
+            found.answers[f"{attack.name}|{attack.label}|answer"] = outcome.guess.argmax(1)
     return found

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping
 
 import numpy as np
-import torch
-from torch import nn
-from torch.nn import functional as F
 
 from sfumato.attacks.base import Measured, measure_classification
+from sfumato.auditing.alone import alone_answers
 from sfumato.auditing.controls import Values
 from sfumato.auditing.fairness import fairness_scores
 from sfumato.auditing.plans.base import Scene
 from sfumato.auditing.plans.shared import latents
 from sfumato.auditing.result import Say
+from sfumato.auditing.task_learning import fit_classifier, task_steps
 from sfumato.core import metrics
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.intervals import mean_interval
@@ -25,8 +23,7 @@ from sfumato.core.release import Release, raw_release
 from sfumato.core.score import Score
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.capabilities import Answers, Classifies
-from sfumato.nets.encoders import classifier
-from sfumato.nets.training_loop import as_tensor, forward_in_batches, minibatches, take_step
+from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 FRESH = "fresh classifier"
 OWN = "own classifier"
@@ -34,12 +31,11 @@ CLEAN = "fresh classifier, clean records"
 """The fresh classifier in the hands of a party, which reads its own records without noise."""
 MEAN_ACCURACY = "mean-accuracy"
 """Over all utility labels."""
-_FEWEST_STEPS = 300
-"""A receiver with few records passes over them more often."""
 
 
 def utility_scores(mechanism: Mechanism, scene: Scene, say: Say) -> list[Score]:
-    """The own classifier first (it ranks), then a fresh one for every utility label that a receiver may learn.
+    """The own classifier first (it ranks), then a fresh one for every utility label that a receiver may learn, beside
+    what one of several parties gets alone.
 
     Beside the scores of each stands how the groups of the private labels fare with it (``fairness.apart``).
     """
@@ -71,6 +67,12 @@ def utility_scores(mechanism: Mechanism, scene: Scene, say: Say) -> list[Score]:
 
         control = scene.controls.get(f"{FRESH}:{label}", lambda: as_control(fresh(raw_owner, raw_victim, {})))
         scores += fresh(owner, scene.release, control, clean)
+        started = time.perf_counter()
+        for name, answered in alone_answers(mechanism, scene, owner, label):
+            seconds, started = time.perf_counter() - started, time.perf_counter()
+            scores += classification_scores(
+                name, label, softmax(answered), victim, seconds, control.get("accuracy"), primary=False
+            )
     return scores
 
 
@@ -122,7 +124,8 @@ def fresh_scores(
     """
     started = time.perf_counter()
     classes = len(victim.schema.classes(label))
-    network = _train(owner.payload, codes, classes, epochs, derive_seed(seed, "fresh", label))
+    steps = task_steps(len(owner), epochs)
+    network = fit_classifier(owner.payload, codes, classes, steps, derive_seed(seed, "fresh", label))
     logits = forward_in_batches(network, as_tensor(victim_release.payload)).numpy()
     seconds = time.perf_counter() - started
     scores = answer_scores(FRESH, label, softmax(logits), victim, seconds, control)
@@ -137,21 +140,6 @@ def fresh_scores(
 def softmax(logits: FloatArray) -> FloatArray:
     shifted = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
-
-
-def _train(payload: FloatArray, labels: IntArray, classes: int, epochs: int, seed: int) -> nn.Module:
-    torch.manual_seed(seed)
-    x, y = as_tensor(payload), as_tensor(labels)
-    shape = tuple(x.shape[1:])
-    size = torch.Size(shape).numel()
-    network = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(size), classifier((size,), classes))
-    optimiser = torch.optim.Adam(network.parameters(), 1e-3)
-    network.train()
-    steps = math.ceil(len(x) / 128)
-    for epoch in range(max(epochs, math.ceil(_FEWEST_STEPS / steps))):
-        for rows in minibatches(len(x), 128, derive_seed(seed, epoch)):
-            take_step(optimiser, F.cross_entropy(network(x[rows]), y[rows]))
-    return network
 
 
 def answer_scores(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sfumato.core.guarantee import Guarantee
     from sfumato.core.origin import Origin
     from sfumato.core.schema import Schema
+    from sfumato.mechanisms.ars.column_blocks import Block
     from sfumato.mechanisms.synth.methods.method import Method
     from sfumato.privacy.discrete_gaussian import Noise
     from sfumato.privacy.ledger import Ledger
@@ -100,6 +101,14 @@ class HasParticipants(Protocol):
 
     def participant(self, data: Dataset, *, seed: int) -> Participant | None:
         """Somebody with ``data`` as a further party, who may choose its masks; None in a setting without masks."""
+
+
+@runtime_checkable
+class HasBlocks(Protocol):
+    """Tells what each of several parties holds of a record."""
+
+    blocks_: tuple[Block, ...]
+    """One for each party, or a single one where each holds whole records: every K-th of the owner's."""
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sfumato import load_splits
-from sfumato.auditing.mask_overlap import largest_change, overlap_errors, search_error
+from sfumato.auditing.mask_overlap import largest_change, masked_release
 from sfumato.core.intervals import mean_interval
 from sfumato.mechanisms.ars.mechanism import ARS
 from sfumato.studies.ars_base import FIFTY, HUNDRED, SEEDS, papers_epsilon
@@ -31,7 +31,8 @@ def rows(
     found = []
     for epsilon in (FIFTY, HUNDRED):
         mechanism = ARS(variant="published", epsilon=epsilon, epochs=2 if small else 20, seed=seed).fit(splits.owner)
-        overlaps = overlap_errors(mechanism, splits, _RATES, seed=seed)
+        shared = masked_release(mechanism, splits, seed=seed, steps=200 if small else 2000)
+        overlaps = [shared.at(rate) for rate in _RATES]
         for overlap in overlaps:
             say(f"ε = {epsilon:g}, overlap {overlap.rate:.0%}: {overlap.error.value:.4f}")
             theirs = paper("ars").figure("Table 6", papers_epsilon(epsilon), f"{100 * overlap.rate:g} %")
@@ -40,7 +41,7 @@ def rows(
                 Row(name, "mse", "higher", theirs, overlap.error.value, overlap.error.ci, n=len(splits.victim))
             )
         at = {overlap.rate: overlap.error.each for overlap in overlaps}
-        searched = search_error(mechanism, splits, seed)
+        searched = shared.searched().error
         name = f"ε = {epsilon:g}: error"
         found += [
             Row(f"{name} of who searches among random masks", "mse", "higher", None, searched.value, searched.ci),

@@ -60,7 +60,7 @@ def store(run: RunFolder, result: Audit, effort: Effort) -> dict[str, Any]:
     for attack in sorted({score.attack for score in result.attacks}):
         found = [score.to_json() for score in result.attacks if score.attack == attack]
         run.write_json(f"attacks/{attack}.json", {"attack": attack, "scores": found})
-    each = each_record((*result.utility, *result.attacks))
+    each = {**each_record((*result.utility, *result.attacks)), **result.answers}
     write_tensors(run.path / EACH_RECORD, {key: torch.from_numpy(values) for key, values in each.items()})
     gallery = {name: torch.from_numpy(values.copy()) for name, values in result.gallery.items()}
     write_tensors(run.path / "gallery.safetensors", gallery)

@@ -81,7 +81,8 @@ class SearchMask(KnownMask):
     def obstacle(self, knowledge: Knowledge) -> str | None:
         return participant_missing(knowledge)
 
-    def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
+    def found(self, release: Release, knowledge: Knowledge) -> tuple[FloatArray, FloatArray]:
+        """The mask that fits each party best, (K, h), and the records behind the release, read under it."""
         encoder = knowledge.encoder
         assert encoder is not None
         pool = random_masks(self.candidates, width(knowledge), derive_seed(knowledge.seed, self.name, "candidates"))
@@ -96,7 +97,10 @@ class SearchMask(KnownMask):
                 misfit.append(float((np.square(again - some) * (1 - mask)).sum() / max(1.0, (1 - mask).sum())))
             best[party] = pool[int(np.argmin(misfit))]
         beside = best[np.arange(len(release)) % len(best)]
-        return self.decode(np.concatenate([release.payload, beside], axis=1), known)
+        return best, self.decode(np.concatenate([release.payload, beside], axis=1), known)
+
+    def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
+        return self.found(release, knowledge)[1]
 
 
 class MaskBySpread(Attack):

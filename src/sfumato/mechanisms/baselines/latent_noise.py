@@ -7,7 +7,8 @@ from typing import Literal, get_args
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import UsageError
@@ -17,14 +18,17 @@ from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.ars.autoencoder_stage import autoencoder_stage
-from sfumato.mechanisms.ars.training_stages import train_stages
+from sfumato.mechanisms.ars.hardened import sieve
+from sfumato.mechanisms.ars.training_stages import Play, TrainingStage, train_stages
 from sfumato.mechanisms.base import Mechanism, Progress
 from sfumato.mechanisms.parameters import choice, learning_rate, number, whole
 from sfumato.mechanisms.storage import load_state_of
-from sfumato.nets.autoencoders import autoencoder
-from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches
+from sfumato.nets.autoencoders import autoencoder, standardise, unstandardised
+from sfumato.nets.encoders import classifier
+from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches, take_step
 
 Way = Literal["uniform", "gaussian", "pca", "dithered"]
+Learns = Literal["records", "labels"]
 
 
 class LatentNoise(Mechanism):
@@ -37,6 +41,9 @@ class LatentNoise(Mechanism):
 
     The autoencoder learns from every ``one_in``-th record: what the initiator of so many parties has. Every number has
     noise of its own, fresh for each release.
+
+    With ``learns=labels`` the encoder is that of hardened ``ars``, layer for layer, trained on for the utility labels
+    in the same number of passes, without noise and without anybody to hide from.
     """
 
     name = "latent-noise"
@@ -44,6 +51,9 @@ class LatentNoise(Mechanism):
 
     epsilon: float = number(default=1.0, low=0.0, high=1e3, help="noise in deviations of a latent; no budget")
     way: Way = choice(default="uniform", options=get_args(Way), help="how latents are protected")
+    learns: Learns = choice(
+        default="records", options=get_args(Learns), help="the encoder learns records, or the utility labels as well"
+    )
     keep: int = whole(default=16, low=0, high=4096, help="principal directions that leave (way=pca only)")
     one_in: int = whole(default=1, low=1, high=1000, help="the autoencoder learns from every one_in-th record")
     latent: int = whole(default=64, low=1, high=4096, help="numbers in the autoencoder's latent")
@@ -53,7 +63,9 @@ class LatentNoise(Mechanism):
 
     @property
     def traits(self) -> Traits:
-        return Traits(role="baseline", variant=self.way, randomised=self.way != "pca")
+        served = self.learns == "labels"
+        variant = f"{self.way}, supervised" if served else self.way
+        return Traits(role="baseline", variant=variant, randomised=self.way != "pca")
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -62,22 +74,48 @@ class LatentNoise(Mechanism):
 
     def _build(self, schema: Schema) -> None:
         torch.manual_seed(derive_seed(self.seed, "ars", "weights"))  # the very encoder that ars trains
-        self.encoder_, decoder = autoencoder(schema.kind, schema.shape, self.latent)
-        channels_last(self.encoder_)
+        self._front, decoder = autoencoder(schema.kind, schema.shape, self.latent)
+        channels_last(self._front)
+        after = sieve(self.latent, self.latent) if self.learns == "labels" else []
+        self.encoder_ = nn.Sequential(*self._front, *after)
         self.decoder_ = channels_last(decoder)
         self.directions_: nn.Linear | None = None
         if self.way == "pca":
             self.directions_ = nn.Linear(self.latent, self.keep, bias=False).requires_grad_(False)
 
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
-        x = as_tensor(data.take(slice(0, None, self.one_in)).x)
-        stages = [autoencoder_stage("autoencoder-0", self.encoder_, self.decoder_, x, self.rate)]
-        if start is not None:  # the encoder knows nothing of way, epsilon and keep
+        own = data.take(slice(0, None, self.one_in))
+        x = as_tensor(own.x)
+        stages = [autoencoder_stage("autoencoder-0", self._front, self.decoder_, x, self.rate)]
+        if self.learns == "labels":
+            stages.append(self._serving_stage(own))
+        if isinstance(start, LatentNoise) and start.learns == self.learns:  # it knows nothing of way, epsilon and keep
             load_state_of({"encoder": self.encoder_, "decoder": self.decoder_}, start.state(), self)
             stages = []
         train_stages(self, stages, epochs=self.epochs, batch=self.batch, seed=self.seed, run=run, progress=progress)
         if self.directions_ is not None:
             self.directions_.weight.copy_(principal(forward_in_batches(self.encoder_, x), self.keep))
+
+    def _serving_stage(self, own: Dataset) -> TrainingStage:
+        """The hardening of ``ars`` without its noise and its adversaries."""
+        x, labels = as_tensor(own.x), [as_tensor(codes) for codes in own.utility.values()]
+        tasks = nn.ModuleList(classifier((self.latent,), len(classes)) for classes in own.schema.utility.values())
+        optimiser = torch.optim.Adam([*self.encoder_.parameters(), *tasks.parameters()], self.rate)
+
+        def play(rows: Tensor) -> dict[str, float]:
+            z = self.encoder_(x[rows])
+            served = sum((F.cross_entropy(C(z), y[rows]) for C, y in zip(tasks, labels, strict=True)), torch.zeros(()))
+            take_step(optimiser, served)
+            return {"task": served.item()}
+
+        def begin() -> Play:
+            return play
+
+        def end() -> None:
+            standardised = nn.Sequential(*list(self.encoder_)[:-1])  # without the ball
+            standardise(standardised, forward_in_batches(unstandardised(standardised), x))
+
+        return TrainingStage("serving", len(x), {"adam": optimiser}, begin, end)
 
     def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
         z = forward_in_batches(self.public_encoder(), as_tensor(x)).numpy()
@@ -103,7 +141,7 @@ class LatentNoise(Mechanism):
             "pca": f"nothing but their first {self.keep} principal directions",
         }[self.way]
         return empirical(
-            f"Latents of a public autoencoder, with {how}. Nothing is proven, and noise that is drawn afresh for every "
+            f"Latents of a public encoder, with {how}. Nothing is proven, and noise that is drawn afresh for every "
             "release averages out. epsilon is a size of noise, no privacy budget."
         )
 

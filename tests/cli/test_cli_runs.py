@@ -86,7 +86,7 @@ def test_a_second_audit_needs_again_and_gives_the_same_scores(desk: Path, call: 
     assert first == second
 
 
-SWEEP = ("sweep", "ran", *PEOPLE, *QUICK, "--knob", "lam=0.5,0.3,0.1", "--effort", "smoke", "--out", "s")
+SWEEP = ("sweep", "ran", *PEOPLE, *QUICK, "--knob", "lam=0.5,0.3,0.1", "--effort", "smoke", "--jobs", "1", "--out", "s")
 
 
 def test_an_interrupted_sweep_goes_on_without_doing_finished_points_again(

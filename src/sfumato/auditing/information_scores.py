@@ -28,8 +28,9 @@ def information_scores(payload: FloatArray, victim: Dataset, seed: int) -> list[
     """I(payload; label) of every private and utility label; nothing if the payload is no vector of up to 64 numbers.
 
     Of up to 16 numbers also with local non-uniformity correction, which the `filter` paper cites. The baseline is the
-    estimate for shuffled labels. A label has no score if fewer than 50 records are left without
-    the classes that occur once, of which nothing can be estimated.
+    estimate for shuffled labels. A label has no score if fewer than 50 records are left without the classes that occur once,
+    of which nothing can be estimated, nor if the estimate is a nat off what any label can share: with few records in
+    many dimensions the correction breaks down.
     """
     if payload.ndim != 2 or payload.shape[1] > WIDEST:
         return []
@@ -52,6 +53,9 @@ def _score(name: str, terms: Terms | None, points: Values, victim: Dataset, labe
     if len(codes) < _FEWEST:
         return None
     value, interval = information(points[kept], codes, victim.ids[kept], terms=terms)
+    limits = (-1.0, math.log(len(victim.schema.classes(label))) + 1.0)
+    if not limits[0] <= value <= limits[1]:
+        return None
     return Score(
         attack=name,
         threat="information",
@@ -64,7 +68,7 @@ def _score(name: str, terms: Terms | None, points: Values, victim: Dataset, labe
         n=len(codes),
         seconds=round(time.perf_counter() - started, 3),
         target=label,
-        limits=(-1.0, math.log(len(victim.schema.classes(label))) + 1.0),
+        limits=limits,
     )
 
 

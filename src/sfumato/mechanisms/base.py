@@ -49,6 +49,9 @@ class Mechanism(Parametrised, ABC):
     owner_share: ClassVar[float | None] = None
     """How much of a file it learns from unless told otherwise; None: as much as is usual (docs/data.md)."""
 
+    labels_: tuple[str, ...] = ()
+    """The utility labels that it was fitted for; empty: all of the schema's."""
+
     seed: int = whole(default=0, low=0, high=2**63 - 1, help="repeatable initial weights and order of batches")
 
     @property

@@ -27,7 +27,7 @@ def save(mechanism: Mechanism, folder: Path) -> None:
             write_tensors(folder / WEIGHTS / f"{module}.safetensors", network.state_dict())
     write_json(folder / SCHEMA, mechanism.schema_.to_json())
     stored: dict[str, Any] = {"params": mechanism.stored_params(), "traits": mechanism.traits.to_json()}
-    stored["labels"] = list(mechanism.labels_)
+    stored["labels"] = list(mechanism.labels_ or mechanism.schema_.utility)
     write_json(folder / MECHANISM, {"mechanism": mechanism.name, **stored})
 
 

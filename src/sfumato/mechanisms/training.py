@@ -103,7 +103,7 @@ class TrainedByGame(Mechanism):
 
     def _task(self, schema: Schema) -> UtilityTask:
         """Every utility label that it was fitted for; before a fit, all of the schema's."""
-        return UtilityTask.of(schema, self.__dict__.get("labels_", tuple(schema.utility)))
+        return UtilityTask.of(schema, self.labels_ or tuple(schema.utility))
 
     def _protect(self, x: Tensor, randomness: Randomness) -> Tensor:
         """What training sees of a batch: the batch, unless noise is added before the network."""

@@ -28,9 +28,9 @@ def information_scores(payload: FloatArray, victim: Dataset, seed: int) -> list[
     """I(payload; label) of every private and utility label; nothing if the payload is no vector of up to 64 numbers.
 
     Of up to 16 numbers also with local non-uniformity correction, which the `filter` paper cites. The baseline is the
-    estimate for shuffled labels. A label has no score if fewer than 50 records are left without the classes that occur once,
-    of which nothing can be estimated, nor if the estimate is a nat off what any label can share: with few records in
-    many dimensions the correction breaks down.
+    estimate for shuffled labels. A label has no score if fewer than 50 records are left without the classes that occur
+    once, of which nothing can be estimated, nor if the estimate is a nat off what any label can share: with few
+    records in many dimensions the correction breaks down.
     """
     if payload.ndim != 2 or payload.shape[1] > WIDEST:
         return []

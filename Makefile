@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check bench format wheel clean
+.PHONY: demo test check bench results format wheel clean
 
 demo: $(STAMP)
 	$(BIN)/sfumato demo
@@ -23,6 +23,11 @@ check: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
 	$(BIN)/python -m benchmarks
+
+# Every study at cpu scale and the pages that follow: days on two cores, goes on where it stopped. SFUMATO_DATA: the data.
+results: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
+	$(BIN)/python docs/results/measure.py
 
 format: $(STAMP)
 	$(BIN)/ruff format .

@@ -8,12 +8,19 @@ from types import ModuleType
 
 import pytest
 
+from sfumato.core.errors import DataError
+from sfumato.studies import studies
+
 ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
 def collect() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("collect", ROOT / "docs" / "results" / "collect.py")
+    return _loaded("collect")
+
+
+def _loaded(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / "results" / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -40,3 +47,39 @@ def test_ends_of_an_interval_are_told_apart(collect: ModuleType) -> None:
 def test_records_and_people_stand_beside_a_figure(collect: ModuleType) -> None:
     assert collect.count({"n": 1200, "people": 40}) == "1,200 (40)"
     assert collect.count({"n": 1200, "people": 1200}) == "1,200"
+
+
+@pytest.fixture(scope="module")
+def measure() -> ModuleType:
+    return _loaded("measure")
+
+
+def test_every_study_is_measured_on_every_set_of_its_paper(measure: ModuleType) -> None:
+    pairs = {(study.name, data) for study, data in measure.wanted([])}
+    assert {name for name, _ in pairs} == {study.name for study in studies()}
+    assert ("ran-figure3", "fsdd") in pairs and ("ran-figure3", "digits") not in pairs
+    assert ("synth-flaw", "digits") in pairs  # its own set
+
+
+def test_a_study_that_fails_is_named_and_the_others_are_measured(
+    measure: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(name: str, *, data: str, **_: object) -> None:
+        if data == "svhn":
+            raise DataError("svhn is not here.")
+
+    kept: list[str] = []
+    monkeypatch.setattr(measure, "run_study", run)
+    monkeypatch.setattr(measure, "source", lambda: "abc")
+    monkeypatch.setattr(measure.collect, "keep", lambda file: kept.append(file.parent.name))
+    monkeypatch.setattr(measure.collect, "main", lambda _: None)
+    assert measure.main(["synth-figure2"]) == 1
+    assert kept == ["synth-mnist-cpu"]
+    assert capsys.readouterr().err == "not measured: synth-figure2 on svhn: svhn is not here.\n"
+
+
+def test_an_unknown_study_is_refused_before_anything_is_measured(
+    measure: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert measure.main(["ran-figure33"]) == 2
+    assert "did you mean 'ran-figure3'" in capsys.readouterr().err

@@ -29,6 +29,8 @@ LIMIT = {"smoke": 1500}
 SEEDS = {"smoke": (0,), "cpu": (0, 1, 2), "full": (0, 1, 2)}
 FEW_FACES = {"celeba": "too few faces teach the encoder: its latents serve no task as well as the paper's"}
 """Data set → why its accuracies cannot be put to the paper's."""
+NO_UNIT = "the paper gives ε no unit: its 50 and 100 may be more or less noise than our 1 and 2"
+"""Why a likeness at one ε cannot be put to the paper's."""
 
 Scored = tuple[Mapping[str, Any], Mapping[str, Any]]
 """A point and one of its scores."""
@@ -41,8 +43,13 @@ def ours(variant: str, epsilon: float, few: Mapping[str, Any], **more: Any) -> P
 
 
 def is_variant(result: Mapping[str, Any], variant: str) -> bool:
-    """Whether a point is of this variant, or of this simple way."""
-    return bool(result["params"].get("variant", result["params"].get("way")) == variant)
+    """Whether a point is of this variant, or of this simple way on an encoder that has seen no label."""
+    return not is_supervised(result) and bool(result["params"].get("variant", result["params"].get("way")) == variant)
+
+
+def is_supervised(result: Mapping[str, Any]) -> bool:
+    """Whether a point is a simple way on an encoder that was trained for the utility labels."""
+    return bool(result["params"].get("learns") == "labels")
 
 
 def published(results: Results) -> list[Mapping[str, Any]]:

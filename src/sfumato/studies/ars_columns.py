@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from sfumato.studies.ars_alone import alone_rows
 from sfumato.studies.ars_base import (
     EFFORTS,
     LIMIT,
@@ -70,6 +71,9 @@ def _table3(_data: str, results: Results) -> list[Row]:
         asked = Asked("ars-columns-privacy", "below", _HALF, "adaptive") if put else None
         best = highest(s for s in result["attacks"] if s["metric"] == _REBUILT)
         rows.append(score_row(f"{name}: categories rebuilt by the best attacker", best, asked=asked))
+    for parties in (2, 3):
+        held = [r for r in results if r["params"]["parties"] == parties]
+        rows += alone_rows(held, name=f"K = {parties}, ")
     return [*rows, *_gains(results, last)]
 
 
@@ -104,10 +108,10 @@ STUDIES = (
         "ars-columns",
         "Parties that hold different columns, Table 3",
         "Accuracy and F1 of the frequent class with one to three parties, and the share of the categories that the "
-        "paper's attacker and the best one rebuild.",
+        "paper's attacker and the best one rebuild; and what the first party gets from its own columns alone.",
         {"adult": {"utility": ["income"], "private": []}},
         _columns,
         _table3,
-        claims=("ars-columns-accuracy", "ars-columns-privacy"),
+        claims=("ars-columns-accuracy", "ars-columns-privacy", "ars-more-data"),
     ),
 )

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from sfumato.core.intervals import Interval, wilson
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.intervals import mean_interval, share_interval
 from sfumato.core.randomness import derive_seed
-from sfumato.studies.ars_base import FACES, FEW_FACES, FIFTY, LIMIT, attackers, is_variant, ours, papers_epsilon
+from sfumato.core.threats import ATTRIBUTE
+from sfumato.studies.ars_alone import alone_rows
+from sfumato.studies.ars_base import (
+    FACES,
+    FEW_FACES,
+    FIFTY,
+    LIMIT,
+    NO_UNIT,
+    attackers,
+    is_variant,
+    ours,
+    papers_epsilon,
+)
+from sfumato.studies.ars_drawings import Values as Shares
+from sfumato.studies.ars_drawings import draw_mixes
 from sfumato.studies.base import Part, Scale, Study
 from sfumato.studies.papers import paper
-from sfumato.studies.rows import Results, Row, accuracy, highest, score_row
+from sfumato.studies.rows import Results, Row, Values, accuracy, each_of, highest, score_row
 from sfumato.studies.verdicts import Asked, Setting
 
 _ALONE, _NONE = "0,1,0", "1,0,0"
@@ -34,44 +51,56 @@ def _mixes(_data: str, scale: str) -> Scale:
 
 
 def _figure7(_data: str, results: Results) -> list[Row]:
-    """P[F_k(ẑ) = r_k] of the best fresh classifier of each private label, and what λ_k adds to it."""
-    rows = [
-        Row(f"{result['point']}: {label} predicted as r", "rate", "higher", None, *equal_to_target(result, label))
-        for result in results
-        if is_variant(result, "published")
-        for label in _PRIVATE
-    ]
+    """P[F_k(ẑ) = r_k] of the paper's classifier and of the best one of each private label, and what λ_k adds to it."""
+    rows = []
+    for result in results:
+        for label in _PRIVATE if is_variant(result, "published") else ():
+            for who, _, score in _classifiers(label, result, "accuracy"):
+                hits, whose = equal_to_target(result, score)
+                name, ends = f"{result['point']}: {label} predicted as r by {who}", share_interval(hits, whose)
+                rows.append(Row(name, "rate", "higher", None, float(hits.mean()), ends, n=len(hits)))
     mixes = {r["params"]["lam"]: r for r in results if r["params"].get("lam") and r["params"]["epsilon"] == FIFTY}
-    if _ALONE in mixes and _NONE in mixes:
-        label = _PRIVATE[0]
-        value, interval = less(equal_to_target(mixes[_ALONE], label), equal_to_target(mixes[_NONE], label))
-        asked = Asked("ars-attribute-weight", "above", 0.0, "adaptive")
-        name = f"published noise: {label} predicted as r where all noise is for it, less where none is"
-        rows.append(Row(name, "rate difference", "higher", None, value, interval, asked))
+    return rows + (_weighed(mixes[_ALONE], mixes[_NONE]) if _ALONE in mixes and _NONE in mixes else [])
+
+
+def _draw_figure7(_data: str, results: Results, path: Path) -> None:
+    """Share of the predictions that are r_k, by mix."""
+
+    def values(result: Mapping[str, Any]) -> Shares:
+        found = {}
+        for label in _PRIVATE:
+            for who, _, score in _classifiers(label, result, "accuracy"):
+                hits, whose = equal_to_target(result, score)
+                found[f"{label}, {who}"] = (float(hits.mean()), share_interval(hits, whose))
+        return found
+
+    draw_mixes(path, [r for r in results if is_variant(r, "published")], values, y="share predicted as r")
+
+
+def _weighed(all_for_it: Mapping[str, Any], none: Mapping[str, Any]) -> list[Row]:
+    """How many more predictions of the first private label are r_k where all noise is for it, over the same victims."""
+    label, rows = _PRIVATE[0], []
+    without = {who: score for who, _, score in _classifiers(label, none, "accuracy")}
+    for who, setting, score in _classifiers(label, all_for_it, "accuracy"):
+        hits, whose = equal_to_target(all_for_it, score)
+        more = hits - equal_to_target(none, without[who])[0]
+        asked = Asked("ars-attribute-weight", "above", 0.0, setting)
+        name = f"published noise: {label} predicted as r by {who} where all noise is for it, less where none is"
+        ends = mean_interval(more, whose)
+        rows.append(Row(name, "rate difference", "higher", None, float(more.mean()), ends, asked, len(more)))
     return rows
 
 
-def equal_to_target(result: Mapping[str, Any], label: str) -> tuple[float, Interval]:
-    """The share of the predictions that are r_k, from the confusion matrix (truth × prediction).
-
-    Its interval is Wilson's for as many records as there are people, whose pictures may all get one answer.
-    """
-    matrix = result["confusion"][label]["matrix"]
-    total = sum(map(sum, matrix))
-    share = sum(row[target(result["seed"], label, len(matrix))] for row in matrix) / total
-    people = next((int(s["people"]) for s in _attacks_on(label, result) if s.get("people")), total)
-    return share, wilson(share * people, people)
+def equal_to_target(result: Mapping[str, Any], score: Mapping[str, Any]) -> tuple[Values, npt.NDArray[Any] | None]:
+    """Whether each prediction of a victim's label is r_k, (N,), and whose record each is."""
+    answers, _ = each_of(result, {**score, "metric": "answer"})
+    _, whose = each_of(result, score)
+    return (answers == target(result["seed"], score["target"], 2)).astype(np.float64), whose
 
 
 def target(seed: int, label: str, classes: int) -> int:
     """r_k of Eq. 14, as the mechanism of this seed draws it."""
     return derive_seed(seed, "r", label) % classes
-
-
-def less(a: tuple[float, Interval], b: tuple[float, Interval]) -> tuple[float, Interval]:
-    """The difference of two shares with Newcombe's interval; shares of the same victims differ by less than it says."""
-    (p, (low, high)), (q, (lowest, highest)) = a, b
-    return p - q, (p - q - math.hypot(p - low, highest - q), p - q + math.hypot(high - p, q - lowest))
 
 
 def _figure8(data: str, results: Results) -> list[Row]:
@@ -90,12 +119,25 @@ def _figure8(data: str, results: Results) -> list[Row]:
                 rows.append(score_row(f"{name}, balanced, by {who}", score, asked=asked if put else None))
         found = result["worst"]["reidentification"]
         rows.append(score_row(f"{result['point']}: found among {found['n']} faces", found))
-    return rows
+    return [*rows, *alone_rows(results, name="task, ", unless=FEW_FACES.get(data, ""))]
 
 
-def _classifiers(label: str, result: Mapping[str, Any]) -> list[tuple[str, Setting, Mapping[str, Any]]]:
-    """Eq. 13's network, trained on protected latents, and the best classifier of all."""
-    scores = _attacks_on(label, result, "balanced-accuracy")
+def _draw_figure8(_data: str, results: Results, path: Path) -> None:
+    """Accuracy on the task and on the private labels, by mix."""
+
+    def values(result: Mapping[str, Any]) -> Shares:
+        scores = {"task": accuracy(result)}
+        scores |= {f"{label}, private": highest(_attacks_on(label, result)) for label in _PRIVATE}
+        return {name: (float(s["value"]), (float(s["ci"][0]), float(s["ci"][1]))) for name, s in scores.items()}
+
+    draw_mixes(path, results, values, y="accuracy")
+
+
+def _classifiers(
+    label: str, result: Mapping[str, Any], metric: str = "balanced-accuracy"
+) -> list[tuple[str, Setting, Mapping[str, Any]]]:
+    """Eq. 13's network, trained on protected latents, and the best classifier of all that read nothing else."""
+    scores = [s for s in _attacks_on(label, result, metric) if s["threat"] == ATTRIBUTE]
     own = next((s for s in scores if s["attack"] == "probe-mlp"), None)
     found: list[tuple[str, Setting, Mapping[str, Any]]] = [("the best classifier", "adaptive", highest(scores))]
     return found if own is None else [("the paper's classifier, probe-mlp", "paper", own), *found]
@@ -110,7 +152,7 @@ def _table4(_data: str, results: Results) -> list[Row]:
         for who, setting, score in attackers(result, "psnr"):
             theirs = said.figure_or_none("Table 4", mix, papers_epsilon(epsilon)) if setting == "paper" else None
             put = mix == "0.5,0.25,0.25" and epsilon == FIFTY
-            asked = Asked("ars-both-attacks", "below", said.figure("Table 2", "[6]", "psnr"), setting)
+            asked = Asked("ars-both-attacks", "below", said.figure("Table 2", "[6]", "psnr"), setting, NO_UNIT)
             name = f"{result['point']}: PSNR of {who}"
             rows.append(score_row(name, score, paper=theirs, asked=asked if put else None))
     return rows
@@ -149,6 +191,9 @@ def _table5(data: str, results: Results) -> list[Row]:
             theirs = paper("ars").figure_or_none("Table 5", label, column) if own else None
             asked = Asked("ars-task-independent", "above", _ABOVE, unless=FEW_FACES.get(data, "")) if own else None
             rows.append(score_row(f"{result['point']}: {label}", score, paper=theirs, asked=asked))
+    known = [r for r in results if r["part"] != "one-task"]
+    for label in _TASKS:
+        rows += alone_rows(known, name=f"{label}, ", label=label, unless=FEW_FACES.get(data, ""))
     return rows
 
 
@@ -174,17 +219,20 @@ STUDIES = (
     _mix_study(
         name="ars-figure7",
         title="Predictions of private labels pushed towards r, Figure 7",
-        about="Share of the predictions of each private label, by the best fresh classifier, that equal the r_k "
-        "towards which the noise moves them.",
+        about="Share of the predictions of each private label, by the paper's classifier and by the best fresh one, "
+        "that equal the r_k towards which the noise moves them, and what λ_k adds to it over the same victims.",
         rows=_figure7,
         claims=("ars-attribute-weight",),
+        picture=_draw_figure7,
     ),
     _mix_study(
         name="ars-figure8",
         title="Accuracy on task and private labels, Figure 8",
-        about="Accuracy on the task and on two private labels, and how many faces are found among candidates.",
+        about="Accuracy on the task and on two private labels, and how many faces are found among candidates; and what "
+        "a party gets at the task without the others.",
         rows=_figure8,
-        claims=("ars-attribute-half",),
+        claims=("ars-attribute-half", "ars-more-data"),
+        picture=_draw_figure8,
     ),
     _mix_study(
         name="ars-table4",
@@ -198,10 +246,10 @@ STUDIES = (
         "ars-tasks",
         "One release, five tasks, Table 5",
         "Accuracy of five tasks on one release; and what a release that was hardened for one of them is worth to the "
-        "others.",
+        "others. And what a party gets alone.",
         _TASK_DATA,
         _tasks,
         _table5,
-        claims=("ars-task-independent",),
+        claims=("ars-task-independent", "ars-more-data"),
     ),
 )

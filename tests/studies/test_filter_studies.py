@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from sfumato.core.run_folder import write_json
+from sfumato.auditing.fairness import PARITY
+from sfumato.core.run_folder import EACH_RECORD, write_json, write_tensors
 from sfumato.mechanisms import mechanism_class
 from sfumato.studies import filter_adult, filter_digits, filter_faces, filter_users
 from sfumato.studies.filter_base import apart, average, further, moved, named, paired, private, useful
 from sfumato.studies.papers import paper
-from sfumato.studies.rows import Row
 from sfumato.studies.verdicts import verdict
+from sfumato.workflow import compare_users
 
 RIGHT = {"good": [1.0, 1, 1, 1, 1, 1, 1, 0], "fair": [1.0, 1, 1, 1, 0, 0, 1, 0], "poor": [1.0, 0, 0, 1, 0, 0, 0, 0]}
 
@@ -188,14 +190,27 @@ def test_only_the_papers_own_filter_is_put_to_its_claims_about_users() -> None:
     assert asked["linear"] is not None and asked["nonlinear"] is None
 
 
-def test_fairness_is_compared_where_the_audit_has_it() -> None:
-    gap = {"attack": "own classifier", "metric": "demographic-parity-difference", "primary": True}
-    before, after = ({**gap, "value": v, "ci": [v - 0.01, v + 0.01]} for v in (0.2, 0.1))
-    points: list[dict[str, Any]] = [
-        {"mechanism": "vae", "fairness": [before]},
-        {"mechanism": "filter-linear", "fairness": [after]},
-        {"mechanism": "filter"},
-    ]
-    (row,) = filter_adult._fairer(points)
-    assert isinstance(row, Row) and row.ours == pytest.approx(-0.1)
-    assert verdict(row.asked, row.ci, "cpu") == "holds"
+def test_fairness_of_every_method_stands_beside_the_raw_latents_and_only_the_papers_filter_is_asked() -> None:
+    def point(mechanism: str, gap: float, **more: Any) -> dict[str, Any]:
+        said = {"target": "income", "group": "sex", "primary": True, "better_for_owner": "lower", **more}
+        return {"mechanism": mechanism, "fairness": [{**said, "metric": PARITY, "value": gap, "ci": [gap, gap + 0.01]}]}
+
+    points = [point("vae", 0.2), point("vfae", 0.15), point("filter-linear", 0.1), point("filter", 0.3, primary=False)]
+    fair, linear = filter_adult._fairer(points)
+    assert (fair.ours, fair.asked) == (pytest.approx(-0.05), None)
+    assert linear.ours == pytest.approx(-0.1) and verdict(linear.asked, linear.ci, "cpu") == "holds"
+    assert filter_adult._fairer([{"mechanism": "vae"}, points[2]]) == []  # an earlier audit has no gaps
+
+
+def test_users_that_were_audited_are_compared_record_by_record(tmp_path: Path) -> None:
+    right = {"ann": RIGHT["good"], "bob": RIGHT["fair"]}
+    for name, values in right.items():
+        folder = tmp_path / "users" / name
+        folder.mkdir(parents=True)
+        write_json(folder / "seconds.json", 1.0)
+        write_json(folder / "scores.json", {"utility": [score("own classifier", "odd", values)]})
+        write_tensors(folder / EACH_RECORD, {"own classifier|odd|accuracy": torch.tensor(values)})
+    write_json(tmp_path / "users" / "users.json", [{"user": name} for name in right])
+    ann, bob = compare_users("filter", "", tmp_path, tmp_path, {})
+    row = paired("x", (ann, useful(ann, "odd")), (bob, useful(bob, "odd")), better="higher")
+    assert row.ours == pytest.approx(2 / 8)

@@ -120,10 +120,9 @@ def compare_users(
             started = time.perf_counter()
             audit_run(folder / name, effort=effort, say=say, again=True)
             write_json(folder / name / "seconds.json", round(time.perf_counter() - started, 1))
-        seconds = read_json(folder / name / "seconds.json")
-        results.append(
-            {"point": name, "params": dict(params), "seconds": seconds, **read_json(folder / name / "scores.json")}
-        )
+        seconds, scores = (read_json(folder / name / file) for file in ("seconds.json", "scores.json"))
+        told = {"point": name, "params": dict(params), "seconds": seconds, "folder": str(folder / name)}
+        results.append({**told, **scores})
     return results
 
 

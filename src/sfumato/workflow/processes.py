@@ -21,6 +21,8 @@ from sfumato.mechanisms.base import Progress
 Say = Callable[[str], None]
 _POLL = 0.2
 """Seconds after which the listener looks whether the work is over."""
+_PATIENCE = 2.0
+"""Seconds that the listener gets to end: a process that was stopped while it spoke leaves half a line behind."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def side_by_side(tasks: Sequence[Job], jobs: int, say: Say, progress: Progress) 
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
         over.set()
-        listener.join()
+        listener.join(_PATIENCE)
 
 
 def _schedule(pool: ProcessPoolExecutor, tasks: Sequence[Job]) -> None:

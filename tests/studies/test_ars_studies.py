@@ -89,6 +89,14 @@ def test_the_pool_is_put_to_a_party_alone_over_the_same_victims() -> None:
     assert gains["ars-published-epsilon-2"].asked is gains["ars-hardened-epsilon-1"].asked is None
 
 
+def test_by_columns_the_pool_reads_protected_latents() -> None:
+    columns = shared("hardened", 1.0, [1, 1, 1, 0])
+    columns["params"]["split"] = "columns"
+    columns["each"]["fresh classifier|digit|accuracy"] = np.array([1.0, 1.0, 1.0, 1.0])
+    (gain,) = (row for row in alone_rows([columns]) if "less" in row.name)
+    assert gain.ours == 0.5 and "protected latents" in gain.name, "nobody has the others' clean latents"
+
+
 def test_a_party_alone_has_no_rows_where_nobody_shares() -> None:
     assert alone_rows([point({"variant": "published", "epsilon": 0.0}, 0.9)]) == []
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sfumato.auditing.alone import ALONE_RAW, ALONE_SHARE, INITIATOR
-from sfumato.auditing.utility import CLEAN
+from sfumato.auditing.utility import CLEAN, FRESH
 from sfumato.studies.ars_base import FIFTY, difference_row, is_variant
 from sfumato.studies.rows import Results, Row, score_row
 from sfumato.studies.verdicts import Asked
@@ -25,12 +25,14 @@ def alone_rows(results: Results, *, name: str = "", label: str | None = None, un
     """Of points with the same parties and records: the party on its raw records (once: it sees no release), on its own
     share and on its own clean latents, and the pool less the first of these, over the same victims.
 
-    The pool's classifier is tested on clean latents, as by a party that uses it on its own records. ``name`` comes
-    before every row's. Points of which nobody shares with anybody have no rows.
+    The pool's classifier is tested as a party uses it: by rows on its own, clean latents; by columns, where the others'
+    latents of a record come protected, on protected ones. ``name`` comes before every row's. Points of which nobody
+    shares with anybody have no rows.
     """
     rows: list[Row] = []
     for result in results:
-        raw, pool = (accuracy_by(result, who, label) for who in (ALONE_RAW, CLEAN))
+        by_columns = result["params"].get("split") == "columns"
+        raw, pool = (accuracy_by(result, who, label) for who in (ALONE_RAW, FRESH if by_columns else CLEAN))
         if raw is None or pool is None:
             continue
         if not rows:
@@ -43,6 +45,7 @@ def alone_rows(results: Results, *, name: str = "", label: str | None = None, un
         params = result["params"]
         put = is_variant(result, "published") and params.get("masked", True) and params["epsilon"] in _ASKED_AT
         asked = Asked("ars-more-data", "above", 0.0, unless=unless) if put else None
-        told = "pool, on a party's own, clean latents, less a party alone on its raw records"
-        rows.append(difference_row(f"{point}: {told}", (result, pool), (result, raw), asked))
+        where = "protected latents" if by_columns else "a party's own, clean latents"
+        told = f"{point}: pool, on {where}, less a party alone on its raw records"
+        rows.append(difference_row(told, (result, pool), (result, raw), asked))
     return rows

@@ -90,7 +90,9 @@ def draw_rebuilt(_data: str, results: Results, path: Path, *, epsilons: Sequence
             continue
         kept = gallery_of(result)
         shown.setdefault("records", kept["originals"])
-        for who, attack in (("paper's attacker", theirs), ("worst attacker", str(worst(result)["attack"]))):
+        ranked = sorted((s for s in result["attacks"] if s["metric"] == "mse"), key=lambda s: float(s["value"]))
+        best = next(str(s["attack"]) for s in ranked if f"recon/{s['attack']}" in kept)  # a gallery has no others
+        for who, attack in (("paper's attacker", theirs), ("worst attacker", best)):
             if f"recon/{attack}" in kept:
                 shown[f"noise {epsilon:g}, {mask}{who}"] = kept[f"recon/{attack}"]
     high = shown["records"].shape[-2]

@@ -67,7 +67,7 @@ class Desk:
         return self.run("release", run, "--data", data, "--quiet", "--out", self.folder / name, secret=secret)
 
     def companies(self, run: Path, data: Path, name: str) -> list[frozenset[int]]:
-        """For each message of a release, the rows of the file whose features lie in its span."""
+        """For each message of a release, the rows of the file whose features lie in its span, not only close to it."""
         card = json.loads((self.folder / name / "release.json").read_text())
         column = pq.read_table(self.folder / name / "release.parquet").column("payload").combine_chunks()
         messages = torch.tensor(np.asarray(column.flatten()).reshape(card["rows"], card["payload_shape"][0], -1))
@@ -75,10 +75,10 @@ class Desk:
         assert isinstance(mechanism, Phase)
         with torch.inference_mode():
             features = mechanism.encoder_(torch.tensor(encoded(data, mechanism))).flatten(1)
-        lines = torch.nn.functional.normalize(features, dim=1).double()
+        lines = torch.nn.functional.normalize(features.double(), dim=1)
         basis = torch.linalg.qr(messages.double().mT).Q  # (N, F, d)
-        inside = (lines @ basis).square().sum(2)  # (N, rows)
-        return [frozenset(np.flatnonzero(row > 1 - 1e-6).tolist()) for row in inside.numpy()]
+        outside = 1 - (lines @ basis).square().sum(2)  # (N, rows)
+        return [frozenset(np.flatnonzero(row < 1e-12).tolist()) for row in outside.numpy()]
 
 
 def encoded(data: Path, mechanism: Phase) -> np.ndarray:

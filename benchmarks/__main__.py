@@ -1,88 +1,66 @@
-"""``make bench``: every speed and memory claim as a ratio or a limit, measured in one run.
+"""``make bench``: every speed, memory and strength claim as a ratio or a limit, measured side by side.
 
-``python -m benchmarks [NAME…]`` runs some of them; the figures end up in docs/results/bench.json and bench.md.
+``python -m benchmarks [NAME…]`` runs some of them. Each runs in a process of its own, with what it compares with in the
+same process or the same rounds. Figures end up in ``bench.json`` and the pages beside it.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import os
-import platform
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from benchmarks import (
-    ars_noise,
-    dpsgd,
-    filter_speed,
-    help_time,
-    phase_cost,
-    phase_device,
-    release_memory,
-    release_throughput,
-    sweep_cost,
-    synth_time,
-    white_box,
-)
+from benchmarks import pages, scale_costs
+from benchmarks.catalogue import BENCHMARKS, run_apart
 
-BENCHMARKS = {
-    "release-throughput": release_throughput.run,
-    "release-memory": release_memory.run,
-    "sweep-cost": sweep_cost.run,
-    "help-time": help_time.run,
-    "filter-speed": filter_speed.run,
-    "phase-cost": phase_cost.run,
-    "phase-device": phase_device.run,
-    "dpsgd": dpsgd.run,
-    "ars-noise": ars_noise.run,
-    "synth-time": synth_time.run,
-    "white-box": white_box.run,
-}
-RESULTS = Path(__file__).parent.parent / "docs" / "results" / "bench.json"
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "docs" / "results"
+TRIED = ROOT / "build" / "bench"
+"""Where figures of ``--small`` go: they say that a benchmark works, nothing else."""
 
 
-def main(names: list[str]) -> int:
-    unknown = sorted(set(names) - set(BENCHMARKS))
-    if unknown:
-        print(f"unknown benchmark {unknown[0]}; known: {', '.join(BENCHMARKS)}", file=sys.stderr)
-        return 2
-    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure, and rebuild the pages.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}; default: all of them")
+    parser.add_argument("--small", action="store_true", help="few records and rounds, to see that it works")
+    parser.add_argument("--out", type=Path, help="folder of bench.json and the pages (docs/results, or build/bench)")
+    parser.add_argument("--pages", action="store_true", help="measure nothing, rebuild the pages from bench.json")
+    parser.add_argument("--seconds", type=float, help="a limit for each benchmark instead of its own")
+    given = parser.parse_args(arguments)
+    for name in given.names:
+        if name not in BENCHMARKS:
+            parser.error(f"unknown benchmark {name}; known: {', '.join(BENCHMARKS)}")
+    out = given.out or (TRIED if given.small else RESULTS)
+    out.mkdir(parents=True, exist_ok=True)
     failed = 0
-    for name in names or BENCHMARKS:
-        result = BENCHMARKS[name]()
-        kept[name] = {**result, "machine": f"{platform.machine()}, {os.cpu_count()} cores"}
-        failed += not result["holds"]
-        print(f"{name}: {'holds' if result['holds'] else 'DOES NOT HOLD'}", json.dumps(result, indent=2), flush=True)
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(kept, indent=2) + "\n")
-    RESULTS.with_suffix(".md").write_text(page(kept))
+    for name in [] if given.pages else given.names or BENCHMARKS:
+        print(f"{name} …", file=sys.stderr, flush=True)
+        result = run_apart(name, small=given.small, seconds=given.seconds)
+        _keep(out / "bench.json", name, result)
+        failed += result["holds"] is False
+        print(f"{name}: {_verdict(result)}", json.dumps(result, indent=2), flush=True)
+    kept = json.loads((out / "bench.json").read_text()) if (out / "bench.json").exists() else {}
+    pages.write(kept, out)
+    if out == RESULTS and "growth" in kept:
+        scale_costs.rewrite(ROOT / "docs" / "scale-costs.md", kept["growth"])
     return 1 if failed else 0
 
 
-_HEAD = """# Results: speed and memory
-
-`make bench` measures these, `python -m benchmarks NAME` one of them. Ratios are medians of interleaved rounds in one
-run; all figures are in [bench.json](bench.json).
-
-"""
-
-
-def page(results: Mapping[str, Any]) -> str:
-    """Every claim with its verdict and figures, as Markdown."""
-    lines = ["| benchmark | claim | holds | measured |", "|---|---|---|---|"]
-    for name, result in results.items():
-        said = {key: value for key, value in result.items() if key not in ("claim", "holds", "machine", "quality")}
-        verdict = "yes" if result["holds"] else "**no**"
-        lines.append(f"| `{name}` | {result['claim']} | {verdict} | {_text(said)} |")
-    return _HEAD + "\n".join(lines) + "\n"
+def _keep(path: Path, name: str, result: dict[str, object]) -> None:
+    """Store one result at once: what comes after it may fail or be stopped."""
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    merged = {**kept, name: result}
+    known = [one for one in BENCHMARKS if one in merged]
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps({one: merged[one] for one in known}, indent=2) + "\n")
+    part.replace(path)
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "; ".join(f"{key}: {_text(one)}" for key, one in value.items())
-    return ", ".join(map(_text, value)) if isinstance(value, list) else str(value)
+def _verdict(result: dict[str, object]) -> str:
+    if "skipped" in result:
+        return f"skipped, {result['skipped']}"
+    return {True: "holds", False: "DOES NOT HOLD", None: "measured"}[result["holds"]]  # type: ignore[index]
 
 
 if __name__ == "__main__":

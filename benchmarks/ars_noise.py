@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from benchmarks.against import Against
+from benchmarks.interleaved import interleaved, threads
 from sfumato.mechanisms.ars import fgsm
 from sfumato.nets.autoencoders import substitute_decoder
 
@@ -23,7 +24,7 @@ LARGE = 1000
 """The batch at which the toolbox was fastest here."""
 
 
-def run() -> dict[str, Any]:
+def run(small: bool = False) -> dict[str, Any]:
     """Processor time for 10,000 records 28 × 28, h = 64, n = 10, no mask, one thread, rounds interleaved.
 
     ``noise``            ``against_decoder``
@@ -32,55 +33,49 @@ def run() -> dict[str, Any]:
     ``toolbox``          BasicIterativeMethod of adversarial-robustness-toolbox, same decoder, steps and batches
     ``toolbox, large``   the same in batches of 1,000
     """
-    try:
-        import art  # noqa: F401
-    except ImportError:
-        return {
-            "claim": "adversarial-robustness-toolbox is not installed: pip install adversarial-robustness-toolbox",
-            "holds": False,
+    records = 1000 if small else RECORDS
+    with threads(1):
+        torch.manual_seed(0)
+        decoder = substitute_decoder("image", (1, 28, 28), LATENT).eval()
+        z, x, mask = torch.randn(records, LATENT), torch.rand(records, 1, 28, 28), torch.ones(records, LATENT)
+        ways: dict[str, Callable[[], Any]] = {
+            "noise": lambda: fgsm.against_decoder(decoder, z, x, mask, EPSILON, STEPS),
+            "passes": lambda: _passes(decoder, z, x),
+            "input only": _input_only(decoder, z, x),
+            "toolbox": _toolbox(decoder, z, x, fgsm._BATCH),
+            "toolbox, large": _toolbox(decoder, z, x, LARGE),
         }
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    decoder = substitute_decoder("image", (1, 28, 28), LATENT).eval()
-    z, x, mask = torch.randn(RECORDS, LATENT), torch.rand(RECORDS, 1, 28, 28), torch.ones(RECORDS, LATENT)
-    ways: dict[str, Callable[[], Any]] = {
-        "noise": lambda: fgsm.against_decoder(decoder, z, x, mask, EPSILON, STEPS),
-        "passes": lambda: _passes(decoder, z, x),
-        "input only": _input_only(decoder, z, x),
-        "toolbox": _toolbox(decoder, z, x, fgsm._BATCH),
-        "toolbox, large": _toolbox(decoder, z, x, LARGE),
-    }
-    apart = float(np.abs(ways["noise"]().numpy() - ways["toolbox"]()).max())
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(ROUNDS):
-        for name, work in ways.items():
-            started = time.process_time()
-            work()
-            seconds[name].append(time.process_time() - started)
-    torch.set_num_threads(before)
+        apart = float(np.abs(ways["noise"]().numpy() - ways["toolbox"]()).max())
+        rounds = interleaved(ways, 3 if small else ROUNDS, clock=time.process_time)
+    cost, slower = rounds.ratio("noise", "passes"), rounds.ratio("toolbox", "noise")
 
-    def ratio(a: str, b: str) -> float:
-        return round(statistics.median(one / other for one, other in zip(seconds[a], seconds[b], strict=True)), 3)
+    def beside(way: str, peer: str, task: str) -> dict[str, Any]:
+        ratio = rounds.ratio("noise", way)
+        return Against(peer, task, "seconds", rounds.median("noise"), rounds.median(way), ratio).to_json()
 
-    cost, faster = ratio("noise", "passes"), ratio("toolbox", "noise")
+    task = f"FGSM noise of {STEPS} steps for {records:,} records"
     return {
         "claim": f"noise for {RECORDS:,} records, n = {STEPS}, costs ≤ {TARGET} × ten forward-backward passes, is ≥ "
         f"{FASTER:g} × faster than adversarial-robustness-toolbox and the same",
-        "over ten passes": cost,
-        "over ten passes to the input only": ratio("noise", "input only"),
-        "times faster than the toolbox": faster,
-        f"times faster than the toolbox in batches of {LARGE}": ratio("toolbox, large", "noise"),
-        "seconds": {name: round(statistics.median(times), 3) for name, times in seconds.items()},
-        "batch": fgsm._BATCH,
-        "largest difference": apart,
-        "targets": [TARGET, FASTER],
-        "holds": cost <= TARGET and faster >= FASTER and apart < 1e-4,
+        "holds": cost.median <= TARGET and slower.median >= FASTER and apart < 1e-4,
+        "ratios": {
+            "noise over ten passes": {**cost.to_json(), "at most": TARGET},
+            "noise over ten passes to the input only": rounds.ratio("noise", "input only").to_json(),
+            "toolbox over noise": {**slower.to_json(), "at least": FASTER},
+            f"toolbox in batches of {LARGE} over noise": rounds.ratio("toolbox, large", "noise").to_json(),
+        },
+        "against": [
+            beside("toolbox", "ART, BasicIterativeMethod", task),
+            beside("toolbox, large", "ART, BasicIterativeMethod", f"{task}, its batches of {LARGE}"),
+            beside("passes", "PyTorch, by hand", f"{task}; theirs: forward and backward as in training"),
+            beside("input only", "PyTorch, by hand", f"{task}; theirs: the input's gradient alone"),
+        ],
+        "figures": {"seconds": rounds.medians(), "batch": fgsm._BATCH, "largest difference": apart},
     }
 
 
 def _passes(decoder: nn.Module, z: Tensor, x: Tensor) -> None:
-    for start in range(0, RECORDS, fgsm._BATCH):
+    for start in range(0, len(z), fgsm._BATCH):
         points, real = z[start : start + fgsm._BATCH], x[start : start + fgsm._BATCH]
         for _ in range(STEPS):
             decoder.zero_grad()
@@ -91,7 +86,7 @@ def _input_only(decoder: nn.Module, z: Tensor, x: Tensor) -> Callable[[], None]:
     frozen = copy.deepcopy(decoder).requires_grad_(False)
 
     def passes() -> None:
-        for start in range(0, RECORDS, fgsm._BATCH):
+        for start in range(0, len(z), fgsm._BATCH):
             points = z[start : start + fgsm._BATCH].clone().requires_grad_(True)
             for _ in range(STEPS):
                 error = F.mse_loss(frozen(points), x[start : start + fgsm._BATCH], reduction="sum")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
-import statistics
-import time
+import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from benchmarks.against import Against
+from benchmarks.interleaved import Rounds, interleaved, threads
 from sfumato.mechanisms.phase import (
     NETWORKS,
     Each,
@@ -30,30 +32,30 @@ FORWARD, TRAINING, FASTER = 2.1, 2.2, 1.6
 RECORDS = {"resnet20-alpha": (3, 32, 32), "lenet": (1, 28, 28)}
 
 
-def run() -> dict[str, Any]:
-    """Medians of the ratios in interleaved rounds, with one thread and with two."""
-    before = torch.get_num_threads()
-    measured = {}
-    for threads in (1, 2):
-        torch.set_num_threads(threads)
-        measured |= {f"{name}, {threads} threads": _compare(name) for name in RECORDS}
-    torch.set_num_threads(before)
-    found: dict[str, Any] = {
+def run(small: bool = False) -> dict[str, Any]:
+    """Ratios of interleaved rounds, with one thread and with two."""
+    ratios: dict[str, dict[str, Any]] = {}
+    against = []
+    for count in (1,) if small else (1, 2):
+        with threads(count):
+            for name in ("lenet",) if small else RECORDS:
+                found, times = _compare(name, 3 if small else ROUNDS)
+                ratios |= {f"{name}, {count} threads, {what}": ratio for what, ratio in found.items()}
+                against += [line(f"{name}, {count} threads") for line in times]
+    return {
         "claim": f"d = 2 costs ≤ {FORWARD} × a real forward pass and ≤ {TRAINING} × a real training step; "
         f"≥ {FASTER} × faster than torch's complex tensors",
-        **measured,
+        "holds": all(
+            one["median"] <= one.get("at most", math.inf) and one["median"] >= one.get("at least", 0)
+            for one in ratios.values()
+        ),
+        "ratios": ratios,
+        "against": against,
     }
-    found["holds"] = all(
-        one["forward over real"] <= FORWARD
-        and one["training over real"] <= TRAINING
-        and one["complex forward over ours"] >= FASTER
-        and one["complex training over ours"] >= FASTER
-        for one in measured.values()
-    )
-    return found
 
 
-def _compare(name: str) -> dict[str, float]:
+def _compare(name: str, turns: int) -> tuple[dict[str, dict[str, Any]], list[Callable[[str], dict[str, Any]]]]:
+    """Ratios with their targets, and lines for the page of peers."""
     torch.manual_seed(0)
     blueprint, shape = NETWORKS[name], RECORDS[name]
     parts = split(blueprint.build(shape, 10), blueprint.encrypt_to, blueprint.decrypt_from, shape)
@@ -68,41 +70,33 @@ def _compare(name: str) -> dict[str, float]:
         "real, twice": (copy.deepcopy(real), torch.cat([features, other])),  # what twice the data costs by itself
         "complex": (_complex(phase), torch.complex(features, other).unsqueeze(1)),
     }
-    forward, training = _rounds(networks, _forward), _rounds(networks, _training_step)
-    return {
-        "forward over real": _ratio(forward, "phase", "real"),
-        "training over real": _ratio(training, "phase", "real"),
-        "complex forward over ours": _ratio(forward, "complex", "phase"),
-        "complex training over ours": _ratio(training, "complex", "phase"),
-        "real, twice the batch, over real, forward": _ratio(forward, "real, twice", "real"),
-        "real, twice the batch, over real, training": _ratio(training, "real, twice", "real"),
-        "forward ms": round(1e3 * statistics.median(forward["phase"]), 1),
-        "training ms": round(1e3 * statistics.median(training["phase"]), 1),
-    }
+    ratios: dict[str, dict[str, Any]] = {}
+    lines: list[Callable[[str], dict[str, Any]]] = []
+    for what, work, most in (("forward", _forward, FORWARD), ("training", _training_step, TRAINING)):
+        ways = {way: partial(work, *network) for way, network in networks.items()}
+        rounds = interleaved(ways, turns, warm=2)
+        ratios |= {
+            f"{what} over real": {**rounds.ratio("phase", "real").to_json(), "at most": most},
+            f"complex {what} over ours": {**rounds.ratio("complex", "phase").to_json(), "at least": FASTER},
+            f"real, twice the batch, over real, {what}": rounds.ratio("real, twice", "real").to_json(),
+        }
+        lines += [
+            partial(_line, what, rounds, way, peer)
+            for way, peer in (("complex", "torch's complex tensors"), ("real", "PyTorch, unprotected"))
+        ]
+    return ratios, lines
 
 
-def _ratio(seconds: dict[str, list[float]], one: str, other: str) -> float:
-    """The median of the rounds' ratios: neighbours in time see the same load."""
-    return round(statistics.median(a / b for a, b in zip(seconds[one], seconds[other], strict=True)), 2)
+def _line(what: str, rounds: Rounds, way: str, peer: str, network: str) -> dict[str, Any]:
+    ours, theirs = (1e3 * rounds.median(name) for name in ("phase", way))
+    task = f"cloud's part of {network}, {what} of {BATCH}"
+    return Against(peer, task, "milliseconds", ours, theirs, rounds.ratio("phase", way)).to_json()
 
 
 def _components_first(pair: Tensor) -> Tensor:
     """The same numbers with every component's map in channels_last order."""
     merged = pair.flatten(0, 1).contiguous(memory_format=torch.channels_last)
     return merged.view(*pair.shape)
-
-
-def _rounds(
-    networks: dict[str, tuple[nn.Module, Tensor]], work: Callable[[nn.Module, Tensor], None]
-) -> dict[str, list[float]]:
-    seconds: dict[str, list[float]] = {name: [] for name in networks}
-    for turn in range(ROUNDS + 2):  # interleaved: the machine is shared
-        for name, (network, x) in networks.items():
-            started = time.perf_counter()
-            work(network, x)
-            if turn >= 2:
-                seconds[name].append(time.perf_counter() - started)
-    return seconds
 
 
 def _forward(network: nn.Module, x: Tensor) -> None:

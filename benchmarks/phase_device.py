@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import statistics
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 
+from benchmarks.interleaved import Ratio, interleaved, threads
 from sfumato.core.origin import Origin
 from sfumato.core.randomness import Secure
 from sfumato.data import load_splits
@@ -23,21 +20,21 @@ TARGET = 0.10
 RECORDS, ROUNDS = 128, 60
 
 
-def run() -> dict[str, Any]:
+def run(small: bool = False) -> dict[str, Any]:
     """Interleaved rounds of the layers on the device and of everything else that it does, one thread, 128 records."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    measured = {f"d = {d}": _compare(d) for d in (2, 4)}
-    torch.set_num_threads(before)
+    with threads(1):
+        shares = {d: _compare(d, 10 if small else ROUNDS) for d in (2, 4)}
     return {
         "claim": f"grouping, keys, turning and turning back cost ≤ {TARGET:.0%} of the layers on the device at d = 2",
-        **measured,
-        "target": TARGET,
-        "holds": measured["d = 2"]["share"] <= TARGET,
+        "holds": shares[2].median <= TARGET,
+        "ratios": {
+            "hiding over the device's layers, d = 2": {**shares[2].to_json(), "at most": TARGET},
+            "hiding over the device's layers, d = 4": shares[4].to_json(),
+        },
     }
 
 
-def _compare(d: int) -> dict[str, Any]:
+def _compare(d: int, rounds: int) -> Ratio:
     splits = load_splits("digits", utility=["digit"], limit=1000)
     phase = Phase("lenet", d=d, epochs=1).fit(splits.owner)
     x = np.tile(splits.owner.x, (RECORDS // len(splits.owner) + 1, 1, 1, 1))[:RECORDS]
@@ -56,15 +53,5 @@ def _compare(d: int) -> dict[str, Any]:
             _, keys = hide(features, seats.rows, Secure(), reflections=True)
         turn(answers, keys, back=True)
 
-    ratios = []
-    for _ in range(ROUNDS):
-        first, hiding, second = (_seconds(work) for work in (layers, rest, layers))
-        ratios.append(hiding / ((first + second) / 2))
-    quartiles = statistics.quantiles(ratios, n=4)
-    return {"share": round(statistics.median(ratios), 3), "quartiles": [round(q, 3) for q in quartiles]}
-
-
-def _seconds(work: Callable[[], None]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
+    ways = {"layers": layers, "hiding": rest, "layers again": layers}
+    return interleaved(ways, rounds).ratio("hiding", ("layers", "layers again"))

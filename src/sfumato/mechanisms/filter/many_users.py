@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import torch
 
@@ -16,6 +17,10 @@ from sfumato.mechanisms.filter.mechanism import FEWEST_RECORDS, Filter
 from sfumato.mechanisms.filter.min_max_game import ROUNDS, Choice, Labels, MinMaxGame
 from sfumato.mechanisms.filter.vae import VAE
 from sfumato.mechanisms.storage import state_of
+
+
+AT_ONCE = 250
+"""Users of one game: 1,000 of them need 3.5 GB, and more at once are not faster (``make bench``: growth)."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ def fit_together(
 
     ``data`` has every label of every user among its labels. ``settings`` is an unfitted filter whose parameters all
     users share, but for the budget. As in a single fit the first utility label is served. Users whose labels have
-    equally many classes are trained in one go; each comes out as it would alone with the same public records.
+    equally many classes are trained in one go, ``AT_ONCE`` at most; each comes out as it would alone with the same public records.
     """
     settings._check_params()
     public = torch.ones(len(data), dtype=torch.bool)
@@ -54,10 +59,21 @@ def fit_together(
         served = user.utility[:1]
         key = tuple(tuple(len(data.schema.classes(name)) for name in part) for part in (user.private, served))
         groups.setdefault(key, []).append(user)
+    games = [part for group in groups.values() for part in _parts(group)]
     fitted: dict[str, Filter] = {}
-    done, total = 0, ROUNDS * len(groups)
-    for group in groups.values():
-        choices = [_choice(user, data, torch.nonzero(public)[:, 0]) for user in group]
+    common = torch.nonzero(public)[:, 0]
+
+    @cache
+    def labels(names: tuple[str, ...]) -> Labels:
+        """Once for all users who chose them: the game keeps what they have in common once."""
+        return Labels.of({name: data.label(name) for name in names}, data.schema)
+
+    done, total = 0, ROUNDS * len(games)
+    for group in games:
+        choices = [
+            Choice(labels(user.private), labels(user.utility[:1]), torch.from_numpy(user.rows), common, user.budget)
+            for user in group
+        ]
         game = MinMaxGame(mean, variance, choices, settings.rules(base.latent))
         for number in range(ROUNDS):
             losses = game.round(number)
@@ -75,6 +91,10 @@ def fit_together(
     return {name: fitted[name] for name in users}
 
 
+def _parts(users: Sequence[User]) -> Iterator[Sequence[User]]:
+    yield from (users[start : start + AT_ONCE] for start in range(0, len(users), AT_ONCE))
+
+
 def schema_of(user: User, schema: Schema) -> Schema:
     """The schema with this user's labels in their roles."""
     return replace(
@@ -82,16 +102,6 @@ def schema_of(user: User, schema: Schema) -> Schema:
         utility={name: schema.classes(name) for name in user.utility},
         private={name: schema.classes(name) for name in user.private},
         sources={name: schema.sources.get(name, name) for name in (*user.utility, *user.private)},
-    )
-
-
-def _choice(user: User, data: Dataset, public: torch.Tensor) -> Choice:
-    return Choice(
-        private=Labels.of({name: data.label(name) for name in user.private}, data.schema),
-        utility=Labels.of({name: data.label(name) for name in user.utility[:1]}, data.schema),
-        own=torch.from_numpy(user.rows),
-        public=public,
-        budget=user.budget,
     )
 
 

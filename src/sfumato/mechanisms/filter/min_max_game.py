@@ -8,6 +8,7 @@ losses add up over users, Adam works number by number, and the random numbers de
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -102,13 +103,14 @@ class MinMaxGame:
         first = choices[0]
         self.mean, self.variance, self.rules = mean, variance, rules
         self.private_classes, self.utility_classes = first.private.classes, first.utility.classes
-        self.private = torch.stack([choice.private.codes for choice in choices])  # (U, P, N)
-        self.utility = torch.stack([choice.utility.codes for choice in choices])  # (U, V, N)
+        self.private = _Codes([choice.private.codes for choice in choices])
+        self.utility = _Codes([choice.utility.codes for choice in choices])
         self.budget = torch.tensor([choice.budget for choice in choices])
         parts = [_hold_out(choice.own, rules.seed) for choice in choices]
         self.held = [held for held, _ in parts]
-        self.own = _Rows([rest for _, rest in parts])
-        self.pool = _Rows([torch.cat([rest, choice.public]) for (_, rest), choice in zip(parts, choices, strict=True)])
+        rest = [rows for _, rows in parts]
+        self.own = _Rows(rest, [choice.public[:0] for choice in choices])
+        self.pool = _Rows(rest, [choice.public for choice in choices])
         users, latent = len(choices), mean.shape[1]
         torch.manual_seed(derive_seed(rules.seed, "filter", "weights"))
         self.f = filters(rules.shape, users, latent, sum(self.private_classes))
@@ -190,15 +192,15 @@ class MinMaxGame:
 
     def _one_hot(self, rows: Tensor) -> Tensor:
         """The private labels of rows (U, B) as (U, B, Σ classes)."""
-        codes = _pick(self.private, rows)
+        codes = self.private.at(rows)
         parts = [F.one_hot(codes[:, place], classes) for place, classes in enumerate(self.private_classes)]
         return torch.cat(parts, dim=-1).to(self.mean.dtype)
 
     def _adversary(self, z: Tensor, rows: Tensor) -> Tensor:
-        return _cross_entropy(self.h(z), _pick(self.private, rows), self.private_classes)
+        return _cross_entropy(self.h(z), self.private.at(rows), self.private_classes)
 
     def _utility(self, z: Tensor, rows: Tensor) -> Tensor:
-        return _cross_entropy(self.nu(z), _pick(self.utility, rows), self.utility_classes)
+        return _cross_entropy(self.nu(z), self.utility.at(rows), self.utility_classes)
 
     def enforce(self) -> list[Spent]:
         """Make every filter keep its budget on the user's held-out records; what each spends there."""
@@ -217,16 +219,42 @@ class MinMaxGame:
 
 
 class _Rows:
-    """Row numbers of several users, as many as each has, to draw equally many from."""
+    """Row numbers of several users, their own and then the public ones, to draw equally many from.
 
-    def __init__(self, rows: Sequence[Tensor]) -> None:
-        self.count = torch.tensor([len(own) for own in rows])
+    What many users have in common is kept once: a copy for each would grow with the square of their number.
+    """
+
+    def __init__(self, rows: Sequence[Tensor], public: Sequence[Tensor]) -> None:
+        self.own = torch.tensor([[len(own)] for own in rows])  # (U, 1)
+        self.count = self.own + torch.tensor([[len(common)] for common in public])
         self.padded = nn.utils.rnn.pad_sequence(list(rows), batch_first=True)  # (U, longest)
+        kept = {id(common): common for common in public}
+        lengths = [0, *(len(common) for common in kept.values())]
+        starts = dict(zip(kept, itertools.accumulate(lengths), strict=False))
+        self.start = torch.tensor([[starts[id(common)]] for common in public])
+        self.common = torch.cat([*kept.values(), torch.zeros(1, dtype=torch.long)])  # never empty; the last is not drawn
 
     def draw(self, batch: int, generator: torch.Generator) -> Tensor:
         """(U, batch) with replacement; the same places in everybody's list, whoever else plays."""
-        places = (torch.rand(batch, generator=generator) * self.count[:, None]).long()
-        return self.padded.gather(1, torch.minimum(places, self.count[:, None] - 1))
+        places = (torch.rand(batch, generator=generator) * self.count).long()
+        places = torch.minimum(places, self.count - 1)
+        own = self.padded.gather(1, torch.minimum(places, self.own - 1))
+        beyond = (places - self.own).clamp(min=0)
+        return torch.where(places < self.own, own, self.common[self.start + beyond])
+
+
+class _Codes:
+    """Codes of every user's labels, (P, N) each; users with the same labels share one copy."""
+
+    def __init__(self, each: Sequence[Tensor]) -> None:
+        kept = {id(codes): codes for codes in each}
+        places = {key: place for place, key in enumerate(kept)}
+        self.tables = torch.stack(list(kept.values()))  # (T, P, N)
+        self.table = torch.tensor([[places[id(codes)]] for codes in each])  # (U, 1)
+
+    def at(self, rows: Tensor) -> Tensor:
+        """Codes (U, P, B) at rows (U, B)."""
+        return self.tables[self.table, :, rows].mT
 
 
 def _hold_out(own: Tensor, seed: int) -> tuple[Tensor, Tensor]:
@@ -234,11 +262,6 @@ def _hold_out(own: Tensor, seed: int) -> tuple[Tensor, Tensor]:
     order = torch.randperm(len(own), generator=torch.Generator().manual_seed(derive_seed(seed, "filter", "held out")))
     held = min(_HELD_OUT, math.ceil(len(own) / 10))
     return own[order[:held]], own[order[held:]]
-
-
-def _pick(labels: Tensor, rows: Tensor) -> Tensor:
-    """Codes (U, P, B) at rows (U, B) of labels (U, P, N)."""
-    return labels.gather(2, rows[:, None].expand(-1, labels.shape[1], -1))
 
 
 def _cross_entropy(logits: Tensor, codes: Tensor, classes: Sequence[int]) -> Tensor:

@@ -141,14 +141,28 @@ def environment(package: str) -> Path:
     python, shared = (folder / "bin" / "python" for folder in (base / package, base))
     if own and (python.exists() or shared.exists()):
         return python if python.exists() else shared
-    done = base / package / "ready"
+    return made(base / package, REQUIREMENTS[package])
+
+
+def made(
+    folder: Path, wanted: Sequence[str], *, beneath: Sequence[str] = (), variables: Mapping[str, str] | None = None
+) -> Path:
+    """The interpreter of the virtual environment in ``folder``, made on first use.
+
+    Packages in the folders ``beneath`` can be imported there, too, and are not installed again. ``variables`` are those
+    that the installation needs beside the caller's.
+    """
+    python, done = folder / "bin" / "python", folder / "ready"
     if not done.exists():
-        venv.create(base / package, with_pip=True, clear=True)
+        venv.create(folder, with_pip=True, clear=True)
+        if beneath:
+            (packages,) = folder.glob("lib/python*/site-packages")
+            (packages / "beneath.pth").write_text("".join(f"{path}\n" for path in beneath))
         subprocess.run(
-            [str(python), "-m", "pip", "install", "--quiet", *REQUIREMENTS[package]],
-            check=True, capture_output=True, text=True, timeout=_INSTALL_SECONDS,
+            [str(python), "-m", "pip", "install", "--quiet", *wanted],
+            check=True, capture_output=True, text=True, timeout=_INSTALL_SECONDS, env={**os.environ, **(variables or {})},
         )  # fmt: skip
-        done.write_text("\n".join(REQUIREMENTS[package]))
+        done.write_text("\n".join(wanted))
     return python
 
 

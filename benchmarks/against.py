@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from benchmarks.interleaved import Ratio, figure
+
+
+_QUARTILE = 0.6745
+"""Of the normal distribution, in deviations."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,18 @@ class Against:
     ) -> Against:
         """What is counted, or was measured once: a ratio without spread."""
         return cls(peer, task, quantity, ours, theirs, Ratio.of([ours / theirs]), better, note)
+
+    @classmethod
+    def shares(
+        cls, peer: str, task: str, quantity: str, ours: float, theirs: float, *, counts: tuple[int, int]
+    ) -> Against:
+        """Shares of so many records that came out right; the quartiles are those of drawing the records."""
+        error = math.sqrt(
+            sum((1 - share) / (share * count) for share, count in zip((ours, theirs), counts, strict=True) if share)
+        )
+        middle, half = ours / theirs, _QUARTILE * error
+        ratio = Ratio(middle, (middle * math.exp(-half), middle * math.exp(half)), 1)
+        return cls(peer, task, quantity, ours, theirs, ratio, "higher")
 
     @property
     def ahead(self) -> Literal["sfumato", "peer", "even"]:

@@ -24,6 +24,7 @@ VARIABLE = "SFUMATO_PEERS"
 RUNNER = Path(__file__).parent / "runner.py"
 REQUIREMENTS = {
     "smartnoise": ("smartnoise-synth==1.0.8", "packaging"),
+    "opendp": ("opendp[mbi]>=0.14", "pandas"),
     "ctgan": ("ctgan>=0.10,<0.13", "torch>=2.6,<2.14"),
 }
 """What is installed for each package. torch is held below the builds that bring CUDA."""
@@ -51,6 +52,8 @@ PEERS = {
     for peer in (
         Peer("mst", "smartnoise", "mst", "SmartNoise MST", "codes"),
         Peer("aim", "smartnoise", "aim", "SmartNoise AIM", "codes"),
+        Peer("opendp-mst", "opendp", "MST", "OpenDP MST", "codes"),
+        Peer("opendp-aim", "opendp", "AIM", "OpenDP AIM", "codes"),
         Peer("dpctgan", "smartnoise", "dpctgan", "SmartNoise DP-CTGAN", "codes"),
         Peer("patectgan", "smartnoise", "patectgan", "SmartNoise PATE-CTGAN", "codes"),
         Peer("ctgan", "ctgan", "ctgan", "CTGAN, not private", "values", private=False),
@@ -106,7 +109,7 @@ def run_peer(
         }  # fmt: skip
         (work / "job.json").write_text(json.dumps(job))
         started = time.perf_counter()
-        failed = _run([str(python), str(RUNNER), str(work / "job.json")], work, limit_seconds)
+        failed = run_apart([str(python), str(RUNNER), str(work / "job.json")], work, limit_seconds)
         if failed is not None:
             return PeerOutcome(name, budget, time.perf_counter() - started, failed=failed)
         report = json.loads((work / "report.json").read_text())
@@ -114,7 +117,7 @@ def run_peer(
     return PeerOutcome(name, budget, float(report["seconds"]), path=out)
 
 
-def _run(command: Sequence[str], folder: Path, limit_seconds: float) -> str | None:
+def run_apart(command: Sequence[str], folder: Path, limit_seconds: float) -> str | None:
     """Run a command with all that it starts; why it failed, or None. After the limit none of them is left."""
     try:
         process = subprocess.Popen(

@@ -20,13 +20,12 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_rooms.py
 
+# Every benchmark, hours on two cores; one: .venv/bin/python -m benchmarks NAME. Peers are installed into build/peers.
 bench: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
 	$(BIN)/python -m benchmarks
 
 # Every study at cpu scale and the pages that follow: days on two cores, goes on where it stopped. SFUMATO_DATA: the data.
 results: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
 	$(BIN)/python docs/results/measure.py
 
 format: $(STAMP)

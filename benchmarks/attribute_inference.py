@@ -117,9 +117,7 @@ def _baseline(model: str, known: FloatArray, y: IntArray, seen: FloatArray, gues
     guesses["theirs"] = attack.infer(seen, values=[0, 1]).astype(np.int64)
 
 
-def _black_box(
-    model: str, known: tuple[FloatArray, IntArray, IntArray], seen: tuple[FloatArray, IntArray]
-) -> IntArray:
+def _black_box(model: str, known: tuple[FloatArray, IntArray, IntArray], seen: tuple[FloatArray, IntArray]) -> IntArray:
     """The same with what a classifier of the utility label says of every row: features with the private column."""
     x, y, u = known
     table = np.column_stack([x, y]).astype(np.float32)

@@ -102,7 +102,9 @@ def _perceptron(owner: Dataset, victims: Dataset, epochs: int) -> tuple[dict[str
         seen = torch.from_numpy(victims.x.reshape(len(victims), -1))
         right = (second(first(seen).square()).argmax(1).numpy() == victims.label("digit")).mean()
     weights = {"w1": first.weight, "b1": first.bias, "w2": second.weight, "b2": second.bias}
-    return {name: value.detach().numpy() for name, value in weights.items()} | {"calibration": x[:500].numpy()}, float(right)
+    return {name: value.detach().numpy() for name, value in weights.items()} | {"calibration": x[:500].numpy()}, float(
+        right
+    )
 
 
 def _theirs(

@@ -104,11 +104,17 @@ def _peers(results: Results, pictures: set[str]) -> list[str]:
             spread = f" ({_quartiles(ratio)})" if ratio["rounds"] > 1 else ""
             quantity = f"{line['quantity']}, {line['better']} is better"
             cells = (line["peer"], line["task"], quantity, _number(line["ours"]), _number(line["theirs"]))
-            lines.append(f"| {' | '.join(cells)} | {_number(ratio['median'])}{spread} | {line['ahead']} | {_stamp(one)} |")
-    notes = {(line["peer"], line["note"]) for one in results.values() for line in one.get("against", []) if line["note"]}
+            lines.append(
+                f"| {' | '.join(cells)} | {_number(ratio['median'])}{spread} | {line['ahead']} | {_stamp(one)} |"
+            )
+    notes = {
+        (line["peer"], line["note"]) for one in results.values() for line in one.get("against", []) if line["note"]
+    }
     lines += ["", *(f"- {peer}: {note}" for peer, note in sorted(notes))]
     missing = [
-        (name, peer, why) for name, one in results.items() for peer, why in one.get("peers without a figure", {}).items()
+        (name, peer, why)
+        for name, one in results.items()
+        for peer, why in one.get("peers without a figure", {}).items()
     ]
     missing += [(name, name, one["skipped"]) for name, one in results.items() if "skipped" in one]
     if missing:
@@ -127,6 +133,8 @@ def _verdict(one: Mapping[str, Any]) -> str:
 
 
 def _stamp(one: Mapping[str, Any]) -> str:
+    if one["date"] is None:
+        return "an earlier version"
     return f"{one['commit'] or 'no commit'}, {one['date']}" + (", small" if one["small"] else "")
 
 
@@ -160,7 +168,9 @@ def _pictures(results: Results, out: Path) -> set[str]:
     import matplotlib as mpl
 
     mpl.use("Agg")
-    mpl.rcParams.update({"svg.hashsalt": "sfumato", "font.size": 8, "axes.spines.top": False, "axes.spines.right": False})
+    mpl.rcParams.update(
+        {"svg.hashsalt": "sfumato", "font.size": 8, "axes.spines.top": False, "axes.spines.right": False}
+    )
     done = set()
     ratios = [
         (f"{name}: {label}", ratio, _EVEN if _kept(ratio) is None else _OURS if _kept(ratio) else _THEIRS)
@@ -224,7 +234,9 @@ def _curves(tasks: Mapping[str, Any], path: Path) -> None:
     for axes, (name, task) in zip(grid.flat, tasks.items(), strict=False):
         size = [point["size"] for point in task["points"]]
         seconds = [point["seconds"] for point in task["points"]]
-        axes.fill_between(size, *zip(*(point["range"] for point in task["points"]), strict=True), color=_OURS, alpha=0.2)
+        axes.fill_between(
+            size, *zip(*(point["range"] for point in task["points"]), strict=True), color=_OURS, alpha=0.2
+        )
         axes.plot(size, seconds, "o-", color=_OURS, markersize=3, linewidth=1)
         axes.plot(size, [seconds[-1] * one / size[-1] for one in size], ":", color=_EVEN, linewidth=1)
         axes.set_xscale("log")
@@ -233,7 +245,9 @@ def _curves(tasks: Mapping[str, Any], path: Path) -> None:
         axes.set_xlabel(task["along"])
         axes.set_ylabel("seconds", color=_OURS)
         beside = axes.twinx()
-        beside.plot(size, [point["peak MB"] for point in task["points"]], "s--", color=_THEIRS, markersize=3, linewidth=1)
+        beside.plot(
+            size, [point["peak MB"] for point in task["points"]], "s--", color=_THEIRS, markersize=3, linewidth=1
+        )
         beside.set_yscale("log")
         beside.set_ylabel("peak MB", color=_THEIRS)
         beside.spines["right"].set_visible(True)

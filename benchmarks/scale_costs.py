@@ -57,7 +57,13 @@ def costs(growth: Mapping[str, Any]) -> list[Cost]:
         found.append(one)
     if "pool" in tasks:
         found.append(
-            _scaled(tasks["pool"], f"one party's part of a pool of 10³ parties, {_EACH:,} records each", "party", PARTIES, _EACH * _SHARED)
+            _scaled(
+                tasks["pool"],
+                f"one party's part of a pool of 10³ parties, {_EACH:,} records each",
+                "party",
+                PARTIES,
+                _EACH * _SHARED,
+            )
         )
     return found
 
@@ -108,7 +114,9 @@ def first_to_break(growth: Mapping[str, Any], memory: float = 24e9, seconds: flo
 def section(growth: Mapping[str, Any]) -> str:
     """What stands between the marks of docs/scale-costs.md."""
     broken = first_to_break(growth)
-    measured = f"Measured with {growth['commit'] or 'no commit'}, {growth['date']}" + (", small" if growth["small"] else "")
+    measured = f"Measured with {growth['commit'] or 'no commit'}, {growth['date']}" + (
+        ", small" if growth["small"] else ""
+    )
     largest = "; ".join(f"{task['points'][-1]['size']:,} {task['along']}" for task in growth["tasks"].values())
     lines = [f"{measured}. Largest sizes measured: {largest}.", "", *table(growth), ""]
     lines += ["Beyond 24 GB in one process, or beyond a week on 100 cores, the worst first:", ""]

@@ -241,7 +241,9 @@ def _pool(folder: Path, parties: int) -> Work:
 
     def piece(number: int) -> Piece:
         y = rng.integers(0, 10, _EACH)
-        return Piece(f"party-{number}", (centres[y] + rng.normal(size=(_EACH, _WIDTH))).astype(np.float32), {"digit": y})
+        return Piece(
+            f"party-{number}", (centres[y] + rng.normal(size=(_EACH, _WIDTH))).astype(np.float32), {"digit": y}
+        )
 
     pieces = [piece(number) for number in range(parties)]
     held = piece(parties)

@@ -35,7 +35,9 @@ def main(path: Path) -> None:
     with np.load(job["arrays"]) as arrays:
         kept = {name: arrays[name] for name in arrays.files}
     x, y = kept["x"].astype(np.float32), kept["y"]
-    module = compile_torch_model(Network(kept), kept["calibration"].astype(np.float32), n_bits=6, rounding_threshold_bits=6)
+    module = compile_torch_model(
+        Network(kept), kept["calibration"].astype(np.float32), n_bits=6, rounding_threshold_bits=6
+    )
     started = time.perf_counter()
     module.fhe_circuit.keygen()
     keys = time.perf_counter() - started

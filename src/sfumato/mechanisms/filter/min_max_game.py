@@ -232,7 +232,9 @@ class _Rows:
         lengths = [0, *(len(common) for common in kept.values())]
         starts = dict(zip(kept, itertools.accumulate(lengths), strict=False))
         self.start = torch.tensor([[starts[id(common)]] for common in public])
-        self.common = torch.cat([*kept.values(), torch.zeros(1, dtype=torch.long)])  # never empty; the last is not drawn
+        self.common = torch.cat(
+            [*kept.values(), torch.zeros(1, dtype=torch.long)]
+        )  # never empty; the last is not drawn
 
     def draw(self, batch: int, generator: torch.Generator) -> Tensor:
         """(U, batch) with replacement; the same places in everybody's list, whoever else plays."""

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from benchmarks.interleaved import Ratio, figure
 
-
 _QUARTILE = 0.6745
 """Of the normal distribution, in deviations."""
 

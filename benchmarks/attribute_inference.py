@@ -1,4 +1,4 @@
-"""Our probes beside ART's attribute inference: the same released features, the same attacker's records, the same victims."""
+"""Our probes beside ART's attribute inference: the same released features, attacker's records and victims."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def run(small: bool = False) -> dict[str, Any]:
     ]
     error = float(np.sqrt(0.25 / len(truth)))
     return {
-        "claim": "the best of our probes reads a private label at least as well as the best of ART's attribute inference",
+        "claim": "the best of our probes reads a private label as well as the best of ART's attribute inference",
         "holds": best >= other - 2 * error,
         "against": [one if isinstance(one, dict) else one.to_json() for one in against],
         "figures": {

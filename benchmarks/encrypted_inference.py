@@ -33,8 +33,8 @@ PEERS: Mapping[str, tuple[str, str, int, float]] = {
 HIDDEN = 32
 NOTE = (
     "cryptography hides the record from everybody without the key. phase at d = 2 leaves the cloud 1/2 in which of two "
-    "rows is the record, under conditions (docs/phase.md), so the ratio is the price of a stronger promise. Theirs is a "
-    f"perceptron 784–{HIDDEN}–10 with squares for activations, ours is LeNet; ours goes in batches, theirs record by record."
+    "rows is the record, under conditions, so the ratio is the price of a stronger promise. Theirs is a perceptron "
+    f"784–{HIDDEN}–10 with squares for activations, ours is LeNet; ours goes in batches, theirs record by record."
 )
 
 

@@ -70,7 +70,7 @@ def _measured(name: str, task: Task, *, small: bool) -> dict[str, Any]:
 
 
 def exponent(costs: Mapping[int, Sequence[float]]) -> Ratio:
-    """The slope of log cost over log size by least squares, in each round, over sizes of a tenth of the largest and up."""
+    """The slope of log cost over log size by least squares in each round, over sizes from a tenth of the largest."""
     largest = max(costs)
     last = [size for size in sorted(costs) if size >= largest / 10]
     rounds = zip(*(costs[size] for size in last), strict=True)

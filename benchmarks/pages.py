@@ -13,8 +13,8 @@ Results = Mapping[str, Mapping[str, Any]]
 _BENCH = """# Results: speed and memory
 
 `make bench` measures these, `python -m benchmarks NAME` one of them. A ratio is the median of interleaved rounds in one
-run, with its quartiles. All figures are in [bench.json](bench.json); beside other packages: [peers](peers.md); at a very
-large scale: [scale-costs](../scale-costs.md).
+run, with its quartiles. All figures are in [bench.json](bench.json); beside other packages: [peers](peers.md); at a
+very large scale: [scale-costs](../scale-costs.md).
 """
 _PEERS = """# Results: beside other packages
 
@@ -44,7 +44,8 @@ def _bench(results: Results, pictures: set[str]) -> list[str]:
         lines += ["![Ratios with their quartiles and targets](bench-ratios.svg)", ""]
     lines += ["| benchmark | ratio | median | quartiles | rounds | target |", "|---|---|---|---|---|---|"]
     lines += [
-        f"| `{name}` | {label} | {_number(ratio['median'])} | {_quartiles(ratio)} | {ratio['rounds']} | {_target(ratio)} |"
+        f"| `{name}` | {label} | {_number(ratio['median'])} | {_quartiles(ratio)} | {ratio['rounds']} "
+        f"| {_target(ratio)} |"
         for name, one in results.items()
         for label, ratio in one.get("ratios", {}).items()
     ]
@@ -61,8 +62,8 @@ def _growth(tasks: Mapping[str, Any], result: Mapping[str, Any], pictures: set[s
     lines = [
         "## Growth",
         "",
-        "Seconds and peak memory of one process at every size; the exponent is the slope over the last decade in log-log "
-        f"axes, 1 is linear. Measured with {_stamp(result)}.",
+        "Seconds and peak memory of one process at every size; the exponent is the slope over the last decade in "
+        f"log-log axes, 1 is linear. Measured with {_stamp(result)}.",
         "",
     ]
     if "bench-growth.svg" in pictures:

@@ -17,8 +17,6 @@ ROOT = Path(__file__).parent.parent
 BEGIN, END = "<!-- table -->", "<!-- /table -->"
 
 DEVICES, PARTIES, RECORDS = 1_000_000, 1_000, 1_000_000_000
-_TOGETHER = 1_000
-"""Users whose filters one process trains together."""
 _PAYLOAD, _SHARED = 128 * 4, 64 * 4
 """Bytes of one released record (`ran`, 28×28) and of one representation in a pool."""
 _FILTER_BYTES = 692
@@ -31,7 +29,6 @@ class Cost:
     """``work`` in core-seconds over all, ``memory`` of one process in bytes, ``output`` in bytes stored or sent."""
 
     what: str
-    unit: str
     work: float
     memory: float
     output: float
@@ -42,33 +39,22 @@ class Cost:
 
 def costs(growth: Mapping[str, Any]) -> list[Cost]:
     """Every part of the deployment, from the measured points of ``growth``."""
+    pool = f"one party's part of a pool of 10³ parties, {_EACH:,} records each"
+    parts: tuple[tuple[str, str, int, int, bool], ...] = (
+        ("release", "release 10⁹ records (`ran`)", RECORDS, _PAYLOAD, True),
+        ("users", "train filters for 10⁶ devices", DEVICES, _FILTER_BYTES, True),
+        ("pool", pool, PARTIES, _EACH * _SHARED, False),
+        ("fit", "fit `ran` to 10⁹ records, one epoch", RECORDS, 0, False),
+        ("audit", "audit with all of 10⁹ records at effort smoke", RECORDS, 0, False),
+        ("synth", "learn a table of 10⁹ rows (`synth`)", RECORDS, 0, False),
+    )
     tasks = growth["tasks"]
-    found = []
-    if "release" in tasks:
-        found.append(_scaled(tasks["release"], "release 10⁹ records (`ran`)", "record", RECORDS, _PAYLOAD, flat=True))
-    if "fit" in tasks:
-        found.append(_scaled(tasks["fit"], "fit `ran` to 10⁹ records, one epoch", "record", RECORDS, 0))
-    if "audit" in tasks:
-        found.append(_scaled(tasks["audit"], "audit with all of 10⁹ records at effort smoke", "record", RECORDS, 0))
-    if "synth" in tasks:
-        found.append(_scaled(tasks["synth"], "learn a table of 10⁹ rows (`synth`)", "record", RECORDS, 0))
-    if "users" in tasks:
-        one = _scaled(tasks["users"], "train filters for 10⁶ devices", "user", DEVICES, _FILTER_BYTES, flat=True)
-        found.append(one)
-    if "pool" in tasks:
-        found.append(
-            _scaled(
-                tasks["pool"],
-                f"one party's part of a pool of 10³ parties, {_EACH:,} records each",
-                "party",
-                PARTIES,
-                _EACH * _SHARED,
-            )
-        )
-    return found
+    return [
+        _scaled(tasks[name], what, size, output, flat=flat) for name, what, size, output, flat in parts if name in tasks
+    ]
 
 
-def _scaled(task: Mapping[str, Any], what: str, unit: str, size: int, output: int, *, flat: bool = False) -> Cost:
+def _scaled(task: Mapping[str, Any], what: str, size: int, output: int, *, flat: bool = False) -> Cost:
     """The largest measured point, carried on linearly, or by its exponent where that is above 1.
 
     ``flat``: the work is cut into parts of the measured size, so that memory stays that of one part.
@@ -79,7 +65,7 @@ def _scaled(task: Mapping[str, Any], what: str, unit: str, size: int, output: in
     idle = 1e6 * max(0.0, last["peak MB"] - last["own MB"])
     own = 1e6 * last["own MB"]
     memory = idle + own * (1 if flat else size / last["size"] if task["memory exponent"] else 1)
-    return Cost(what, unit, last["seconds"] * times, memory, float(output) * size, exponent, flat)
+    return Cost(what, last["seconds"] * times, memory, float(output) * size, exponent, flat)
 
 
 def table(growth: Mapping[str, Any]) -> list[str]:
@@ -94,7 +80,8 @@ def table(growth: Mapping[str, Any]) -> list[str]:
         parallel = _time(cost.work / 100) if cost.spread else "not spread"
         output = _bytes(cost.output) if cost.output else "–"
         lines.append(
-            f"| {cost.what} | {_time(cost.work)} | {parallel} | {_bytes(cost.memory)} | {output} | {cost.exponent:.2f} | {cut} |"
+            f"| {cost.what} | {_time(cost.work)} | {parallel} | {_bytes(cost.memory)} | {output} "
+            f"| {cost.exponent:.2f} | {cut} |"
         )
     return lines
 

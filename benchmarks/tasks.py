@@ -18,7 +18,8 @@ Work = Callable[[], object]
 class Task:
     """``work(folder, size)`` imports and loads what is not measured, and gives what is.
 
-    ``sizes`` count ``along``; ``few`` are those of a quick try. ``why`` explains a cost that grows faster than the size, where it does.
+    ``sizes`` count ``along``; ``few`` are those of a quick try. ``why`` explains a cost that grows faster than the size,
+    where it does.
     """
 
     about: str
@@ -318,7 +319,10 @@ TASKS: Mapping[str, Task] = {
     "audit": Task(
         "`ran` is audited at effort smoke", "records", _RECORDS, (400, 800), _prepare_audit, _audit,
     ),
-    "synth": Task("`synth` learns a table of five columns", "records", (*_RECORDS, 1_000_000), (500, 2000), write_table, _synth),
+    "synth": Task(
+        "`synth` learns a table of five columns",
+        "records", (*_RECORDS, 1_000_000), (500, 2000), write_table, _synth,
+    ),
     "fit-wide": Task(
         f"`ran` is fitted to {_FIXED} pictures, one epoch",
         "numbers a record", (256, 1024, 4096, 16_384), (256, 1024), _nothing, _fit_wide,
@@ -335,5 +339,7 @@ TASKS: Mapping[str, Task] = {
         f"linear filters of users with {_OWN} records each, trained together",
         "users", (1, 10, 100, 1_000, 10_000), (1, 10), _nothing, _users,
     ),
-    "sweep": Task("`ran` at so many λ, each starting from the last", "points", (1, 2, 4, 8, 16), (1, 2), _nothing, _sweep),
+    "sweep": Task(
+        "`ran` at so many λ, each starting from the last", "points", (1, 2, 4, 8, 16), (1, 2), _nothing, _sweep,
+    ),
 }  # fmt: skip

@@ -10,15 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
 from benchmarks import catalogue, growth, pages, scale_costs
 from benchmarks.against import Against
 from benchmarks.catalogue import BENCHMARKS, Benchmark, run_apart
 from benchmarks.interleaved import Ratio, Rounds, interleaved
 
+ROOT = Path(__file__).parent.parent
 STORED = ROOT / "docs" / "results" / "bench.json"
 
 
@@ -107,7 +104,8 @@ LINEAR, STEEP = ({"median": one, "quartiles": [one, one], "rounds": 3} for one i
 
 def growth_of(time_: dict[str, Any], along: str = "records") -> dict[str, Any]:
     return {
-        "about": "work", "along": along, "points": POINTS, "exponent": time_, "memory exponent": LINEAR, "why": "It sorts.",
+        "about": "work", "along": along, "points": POINTS, "exponent": time_, "memory exponent": LINEAR,
+        "why": "It sorts.",
     }  # fmt: skip
 
 

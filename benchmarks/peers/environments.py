@@ -30,9 +30,10 @@ NEEDS = {
     "opacus": Needs(("opacus>=1.5",), beside=True),
     "tenseal": Needs(("tenseal>=0.3.16",)),
     "concrete-ml": Needs(("concrete-ml>=1.9",)),
-    # It asks for scikit-learn by a name that only installs if one insists.
+    # It needs a torch of its time, and asks for scikit-learn by a name that only installs if one insists.
     "crypten": Needs(
-        ("crypten==0.4.1",), beside=True, variables={"SKLEARN_ALLOW_DEPRECATED_SKLEARN_PACKAGE_INSTALL": "True"}
+        ("crypten==0.4.1", "torch==2.3.1", "numpy<2"),
+        variables={"SKLEARN_ALLOW_DEPRECATED_SKLEARN_PACKAGE_INSTALL": "True"},
     ),
     **{name: Needs(packages) for name, packages in REQUIREMENTS.items()},
 }

@@ -18,7 +18,6 @@ from sfumato.mechanisms.filter.min_max_game import ROUNDS, Choice, Labels, MinMa
 from sfumato.mechanisms.filter.vae import VAE
 from sfumato.mechanisms.storage import state_of
 
-
 AT_ONCE = 250
 """Users of one game: 1,000 of them need 3.5 GB, and more at once are not faster (``make bench``: growth)."""
 
@@ -46,7 +45,8 @@ def fit_together(
 
     ``data`` has every label of every user among its labels. ``settings`` is an unfitted filter whose parameters all
     users share, but for the budget. As in a single fit the first utility label is served. Users whose labels have
-    equally many classes are trained in one go, ``AT_ONCE`` at most; each comes out as it would alone with the same public records.
+    equally many classes are trained in one go, ``AT_ONCE`` at most; each comes out as it would alone with the same
+    public records.
     """
     settings._check_params()
     public = torch.ones(len(data), dtype=torch.bool)

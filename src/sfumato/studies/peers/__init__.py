@@ -163,7 +163,8 @@ def made(
             (packages / "beneath.pth").write_text("".join(f"{path}\n" for path in beneath))
         subprocess.run(
             [str(python), "-m", "pip", "install", "--quiet", *wanted],
-            check=True, capture_output=True, text=True, timeout=_INSTALL_SECONDS, env={**os.environ, **(variables or {})},
+            check=True, capture_output=True, text=True, timeout=_INSTALL_SECONDS,
+            env={**os.environ, **(variables or {})},
         )  # fmt: skip
         done.write_text("\n".join(wanted))
     return python

@@ -44,7 +44,7 @@ def opendp(table: Any, job: dict[str, Any]) -> Any:
 
 
 def rho_of(epsilon: float, delta: float) -> float:
-    """The largest ρ whose concentrated differential privacy gives (ε, δ): Canonne, Kamath and Steinke 2020, Prop. 12."""
+    """The largest ρ whose concentrated differential privacy gives (ε, δ) (Canonne, Kamath and Steinke 2020)."""
 
     def spent(rho: float) -> float:
         """log δ at ε, the least over the order α."""

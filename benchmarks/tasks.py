@@ -18,8 +18,8 @@ Work = Callable[[], object]
 class Task:
     """``work(folder, size)`` imports and loads what is not measured, and gives what is.
 
-    ``sizes`` count ``along``; ``few`` are those of a quick try. ``why`` explains a cost that grows faster than the size,
-    where it does.
+    ``sizes`` count ``along``; ``few`` are those of a quick try. ``why`` explains a cost that grows faster than its
+    size, where it does.
     """
 
     about: str

@@ -132,7 +132,7 @@ def test_pages_show_every_ratio_and_explain_what_grows_too_fast(tmp_path: Path) 
 
 def test_costs_at_scale_follow_from_the_largest_point_and_the_exponent() -> None:
     tasks = {"fit": growth_of(STEEP), "users": growth_of(STEEP, "users")}
-    fit, users = scale_costs.costs({"tasks": tasks})
+    users, fit = scale_costs.costs({"tasks": tasks})
     assert fit.work == pytest.approx(10.0 * (scale_costs.RECORDS / 100) ** 1.5)
     assert fit.memory == pytest.approx(200e6 + 1000e6 * scale_costs.RECORDS / 100)
     assert users.work == pytest.approx(10.0 * scale_costs.DEVICES / 100), "in parts of the size that was measured"

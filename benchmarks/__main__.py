@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks import pages, scale_costs
 from benchmarks.catalogue import BENCHMARKS, run_apart
+from benchmarks.tasks import TASKS
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results"
@@ -27,7 +28,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--out", type=Path, help="folder of bench.json and the pages (docs/results, or build/bench)")
     parser.add_argument("--pages", action="store_true", help="measure nothing, rebuild the pages from bench.json")
     parser.add_argument("--seconds", type=float, help="a limit for each benchmark instead of its own")
+    parser.add_argument("--tasks", nargs="+", default=[], choices=TASKS, metavar="TASK", help="of growth, only these")
+    parser.add_argument("--largest", type=int, help="of growth, no size above this one")
     given = parser.parse_args(arguments)
+    if (given.tasks or given.largest) and given.names != ["growth"]:
+        parser.error("--tasks and --largest are for the benchmark growth alone: python -m benchmarks growth …")
     for name in given.names:
         if name not in BENCHMARKS:
             parser.error(f"unknown benchmark {name}; known: {', '.join(BENCHMARKS)}")
@@ -36,7 +41,7 @@ def main(arguments: list[str]) -> int:
     failed = 0
     for name in [] if given.pages else given.names or BENCHMARKS:
         print(f"{name} …", file=sys.stderr, flush=True)
-        result = run_apart(name, small=given.small, seconds=given.seconds)
+        result = run_apart(name, small=given.small, seconds=given.seconds, tasks=given.tasks, largest=given.largest)
         _keep(out / "bench.json", name, result)
         failed += result["holds"] is False
         print(f"{name}: {_verdict(result)}", json.dumps(result, indent=2), flush=True)

@@ -126,5 +126,5 @@ def _black_box(model: str, known: tuple[FloatArray, IntArray, IntArray], seen: t
     attack.fit(table)
     victims, _ = seen
     blind = np.column_stack([victims, np.full(len(victims), np.bincount(y).argmax())]).astype(np.float32)
-    said = target.predict(blind)
+    said = target.predict(blind).argmax(axis=1).reshape(-1, 1)
     return np.asarray(attack.infer(victims, pred=said, values=[0, 1])).astype(np.int64)

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,8 +61,18 @@ BENCHMARKS: Mapping[str, Benchmark] = {
 }
 
 
-def run_apart(name: str, *, small: bool = False, seconds: float | None = None) -> dict[str, Any]:
-    """One benchmark in a process of its own; what it found, or why there is nothing, with version, date and machine."""
+def run_apart(
+    name: str,
+    *,
+    small: bool = False,
+    seconds: float | None = None,
+    tasks: Sequence[str] = (),
+    largest: int | None = None,
+) -> dict[str, Any]:
+    """One benchmark in a process of its own; what it found, or why there is nothing, with version, date and machine.
+
+    ``tasks`` and ``largest`` narrow what ``growth`` measures.
+    """
     one = BENCHMARKS[name]
     limit = seconds or one.seconds
     stamp = _stamp(small)
@@ -73,7 +83,9 @@ def run_apart(name: str, *, small: bool = False, seconds: float | None = None) -
         return {**_skipped(f"the environment of {one.peer} could not be made: {_last(error)}"), **stamp}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "result.json"
-        command = [str(python), "-m", "benchmarks.catalogue", name, str(out), *(["--small"] if small else [])]
+        narrowed = {"names": list(tasks), "largest": largest} if tasks or largest else {}
+        asked = json.dumps({"small": small, **narrowed})
+        command = [str(python), "-m", "benchmarks.catalogue", name, str(out), asked]
         why = _run(command, limit)
         found = json.loads(out.read_text()) if why is None else _skipped(why)
     return {**found, **stamp, "seconds": round(time.perf_counter() - started, 1)}
@@ -126,11 +138,11 @@ def _last(error: Exception) -> str:
     return next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "no reason given")[:300]
 
 
-def _child(name: str, out: Path, *, small: bool) -> None:
+def _child(name: str, out: Path, asked: dict[str, Any]) -> None:
     from importlib import import_module
 
-    out.write_text(json.dumps(import_module(f"benchmarks.{BENCHMARKS[name].module}").run(small)))
+    out.write_text(json.dumps(import_module(f"benchmarks.{BENCHMARKS[name].module}").run(**asked)))
 
 
 if __name__ == "__main__":
-    _child(sys.argv[1], Path(sys.argv[2]), small="--small" in sys.argv)
+    _child(sys.argv[1], Path(sys.argv[2]), json.loads(sys.argv[3]))

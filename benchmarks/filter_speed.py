@@ -66,7 +66,7 @@ def _train(mean: torch.Tensor, variance: torch.Tensor, labels: torch.Tensor, use
     public = rows[:0] if users == 1 else rows[len(mean) // 2 :]
     private, utility = (Labels(part[None], (2,)) for part in labels)
     choices = [Choice(private, utility, part, public, 300.0) for part in own]
-    game = MinMaxGame(mean, variance, choices, LinearFilter().rules())
+    game = MinMaxGame(mean, variance, choices, LinearFilter().rules(mean.shape[1]))
     for number in range(ROUNDS):
         game.round(number)
     game.enforce()

@@ -56,7 +56,7 @@ def plots(
         axis.set_title(title, fontsize=9)
         axis.set_xlabel(x, fontsize=8)
         axis.set_ylabel(y, fontsize=8)
-        axis.tick_params(labelsize=7)
+        axis.tick_params(which="both", labelsize=7)
         axis.grid(alpha=0.3)
         if "x" in logarithmic:
             axis.set_xscale("log")
@@ -73,7 +73,7 @@ def clouds(path: Path, panels: Sequence[tuple[str, Mapping[str, Points]]]) -> No
     for axis, (title, named) in zip(axes, panels, strict=True):
         for place, (name, points) in enumerate(named.items()):
             style: dict[str, Any] = {"color": colour_of(place), "marker": marker_of(place), "linewidths": 0}
-            axis.scatter(*points.T, s=7, label=name, alpha=0.7, **style)
+            axis.scatter(*points.T, s=12, label=name, alpha=0.9, depthshade=False, **style)
         axis.set_title(title, fontsize=8)
         axis.tick_params(labelsize=5, pad=-3)
         axis.legend(fontsize=5, markerscale=2, loc="upper left")
@@ -162,7 +162,7 @@ def _figure(panels: int, wide: float | None = None, projection: str | None = Non
 
 
 def _save(figure: Any, path: Path) -> None:
-    """As a palette PNG: a plot has few colours."""
+    """As a palette PNG of the colours that are furthest apart: an average of neighbours would make all marks grey."""
     from io import BytesIO
 
     from PIL import Image
@@ -170,4 +170,5 @@ def _save(figure: Any, path: Path) -> None:
     drawn = BytesIO()
     figure.savefig(drawn, format="png")
     with atomic(path) as part:
-        Image.open(drawn).convert("RGB").quantize(64).save(part, format="PNG", optimize=True)
+        few = Image.open(drawn).convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        few.save(part, format="PNG", optimize=True)

@@ -238,7 +238,7 @@ def draw_figure3(data: str, results: Results, path: Path) -> None:
         curves[name] = ([float(accuracy(result)["value"]) for result in found], errors, None)
     plots(
         path,
-        [(f"{data}: higher is more private, further right more accurate", curves)],
+        [(f"{data}: up is more private, right more accurate", curves)],
         x="accuracy",
         y="mean squared error (log)",
         lines=False,

@@ -22,6 +22,7 @@ from sfumato.cli.options import (
     Id,
     Jobs,
     Json,
+    LedgerFile,
     Limit,
     Private,
     Quiet,
@@ -127,6 +128,7 @@ def fit(
     out: Annotated[Path | None, typer.Option("--out", help="The run folder; default runs/MECHANISM-DATA.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Repeatable randomness; default 0.")] = None,
+    ledger: LedgerFile = None,
     help_params: Annotated[
         bool, typer.Option("--help-params", help="List the mechanism's hyper-parameters and stop.")
     ] = False,
@@ -174,7 +176,9 @@ def fit(
     with Talk(quiet) as talk, machine(threads):
         talk.say(f"{name}: fit")
         begun = start_of(config, asked)
-        fitted = fit_run(resolved, folder, resume=resume, start=begun, progress=talk.epoch, warn=talk.say)
+        fitted = fit_run(
+            resolved, folder, resume=resume, start=begun, ledger=ledger, progress=talk.epoch, warn=talk.say
+        )
     if json:
         print_json({"run": str(folder), "config": resolved})
     else:
@@ -235,6 +239,7 @@ def release(
     rows: Annotated[int | None, typer.Option("--rows", help="synth: how many synthetic records.")] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="synth: one class, label=value. Repeatable.")] = None,
     png: Annotated[bool, typer.Option("--png", help="synth: pictures as PNG files.")] = False,
+    ledger: LedgerFile = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -255,7 +260,9 @@ def release(
             card = sample_run(run, rows, out, given=given, pictures=png, say=say)
         else:
             say = lambda done: talk.step(f"released {done:,} records")  # noqa: E731
-            card = release_run(run, str(data), out, labels=labels, unprotected=unprotected, say=say, warn=talk.say)
+            card = release_run(
+                run, str(data), out, labels=labels, unprotected=unprotected, ledger=ledger, say=say, warn=talk.say
+            )
     written = f"{out}: {card['rows']:,} records, payload {card['payload_shape']}"
     print_result(json, card, "\n".join([*card["warnings"], written, *promise_lines(card["guarantee"])]))
 

@@ -24,6 +24,7 @@ from sfumato.mechanisms.capabilities import NeedsSecret, ReleasesWhole
 from sfumato.workflow.record_spool import spooled
 from sfumato.workflow.repeated_records import RepeatedRecords, Warn
 from sfumato.workflow.secret_marks import is_marked, keep_mark, secret_mark
+from sfumato.workflow.spent_budget import BudgetLedger, Charge
 
 BATCH_ROWS = 4096
 PAYLOAD = "payload"
@@ -37,6 +38,7 @@ def release_run(
     *,
     labels: bool = False,
     unprotected: bool = False,
+    ledger: Path | None = None,
     say: Callable[[int], None] = lambda _: None,
     warn: Warn = lambda _: None,
 ) -> dict[str, Any]:
@@ -47,7 +49,8 @@ def release_run(
     Private labels are read only if the mechanism needs them, and never written. A mechanism that hides the result
     releases no labels. The card's guarantee is that of this release: a condition that does not hold for these records
     leaves nothing promised. The folder appears when it is complete. ``say`` hears the number of records done,
-    ``warn`` what the owner should know.
+    ``warn`` what the owner should know. What a proven (ε, δ) spends on these records is noted in the ``ledger`` of the
+    data, by default beside them.
     """
     import pyarrow.parquet as pq
 
@@ -105,8 +108,19 @@ def release_run(
                 "guarantee": kept.to_json(),
             }
             write_json(part / "release.json", card)
+            for sentence in _charged(kept, source, out, ledger):
+                warn(sentence)
         keep_mark(path, mark)
     return {"release": str(out), **card}
+
+
+def _charged(promise: Guarantee, source: str, out: Path, file: Path | None) -> list[str]:
+    """Note what the noise of this release spends on the records in it, before anything leaves."""
+    account = BudgetLedger.of(source, file) if promise.kind == "dp" else None
+    if account is None or promise.epsilon is None or promise.delta is None:
+        return []
+    spent = Charge(f"the release into {out}", str(out), promise.epsilon, promise.delta, promise.covers.unit)
+    return account.charge(spent)
 
 
 @contextmanager

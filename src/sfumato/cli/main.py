@@ -383,6 +383,9 @@ def reproduce(
     study: Annotated[str | None, typer.Argument(help="A study; without one, the list.")] = None,
     data: Annotated[str | None, typer.Option("--data", "-d", help="One of the study's data sets.")] = None,
     scale: Annotated[str, typer.Option("--scale", help="smoke, cpu or full.")] = "cpu",
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=30, help="Use at most this many records, not the scale's number.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder; default runs/PAPER-DATA-SCALE.")] = None,
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -402,7 +405,9 @@ def reproduce(
             OUT.print(study_list(studies()))
         return
     with Talk(quiet) as talk, machine(threads, jobs):
-        result = run_study(study, data=data, scale=scale, out=out, seed=seed, progress=talk.epoch, say=talk.say)
+        result = run_study(
+            study, data=data, scale=scale, limit=limit, out=out, seed=seed, progress=talk.epoch, say=talk.say
+        )
     if json:
         print_json(result)
     else:

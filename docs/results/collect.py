@@ -238,6 +238,8 @@ def item_line(said: Paper, item: Item, results: list[Result]) -> str:
 
 def item_status(said: Paper, item: Item, results: list[Result]) -> str:
     """What came of its claims; without any, whether it was run; and the note."""
+    if item.data:
+        results = [result for result in results if result["data"] == item.data]
     found = list(dict.fromkeys(s.status for one in item.claims for s in statuses(said.claims[one], results)))
     if not found and item.studies:
         run = {result["study"] for result in results}

@@ -76,8 +76,10 @@ class Reading:
 
 @dataclass(frozen=True)
 class WrongKey:
-    """What a key is worth: accuracy with keys off by each angle (0 comes first), and with a uniformly drawn key; the mean
-    over ``labels``."""
+    """What a key is worth: accuracy with keys off by each angle (0 comes first), and with a uniformly drawn key.
+
+    Means over so many ``labels``.
+    """
 
     d: int
     chance: float

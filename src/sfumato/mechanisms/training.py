@@ -106,5 +106,5 @@ class TrainedByGame(Mechanism):
         return UtilityTask.of(schema, self.labels_ or tuple(schema.utility))
 
     def _protect(self, x: Tensor, randomness: Randomness) -> Tensor:
-        """What training sees of a batch: the batch, unless noise is added before the network."""
+        """What training sees of a batch: the batch, unless noise is added before the network or pictures are moved."""
         return x

@@ -127,6 +127,21 @@ def ratio(ours: Scored, theirs: Scored) -> tuple[float, Interval]:
     return statistic(np.ones(len(a))), bootstrap(statistic, len(a), whose)
 
 
+def quotient(ours: Scored, theirs: Scored) -> tuple[float, Interval]:
+    """The ratio of two means over different victims, as ``ratio``; its interval adds the relative half-widths of
+    both in squares, as those of independent figures.
+    """
+    (_, a), (_, b) = ours, theirs
+    value = a["value"] / max(b["value"], 1e-12)
+
+    def half(one: int, other: int) -> float:
+        far = abs(a["ci"][one] - a["value"]) / max(a["value"], 1e-12)
+        near = abs(b["ci"][other] - b["value"]) / max(b["value"], 1e-12)
+        return float(value * (far**2 + near**2) ** 0.5)
+
+    return float(value), (value - half(0, 1), value + half(1, 0))
+
+
 def aligned(*scored: Scored) -> tuple[list[Values], npt.NDArray[Any] | None]:
     """The values of several scores for the victims whom all of them have, in one order, and whose record each is.
 

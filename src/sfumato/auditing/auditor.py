@@ -21,7 +21,7 @@ from sfumato.auditing.synthetic_audit import audit_synthetic
 from sfumato.auditing.trials import carry_out, trials
 from sfumato.auditing.utility import utility_scores
 from sfumato.auditing.wrong_key import wrong_key
-from sfumato.core import compute
+from sfumato.core import compute, memory
 from sfumato.core.dataset import Dataset, Splits
 from sfumato.core.errors import UsageError
 from sfumato.core.leakage import with_leakage
@@ -29,6 +29,9 @@ from sfumato.core.randomness import derive_seed
 from sfumato.core.threats import CLAIM
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.capabilities import Rotates, Samples
+
+_COPIES = 4
+"""Of the owner's records, in an audit that compares them with drawn ones."""
 
 
 def audit(
@@ -59,8 +62,17 @@ def audit(
     Returns:
         Scores of utility and attacks, what could not be run and why, and what a report shows.
     """
+    used = _drawn(mechanism, splits, seed)
+    drawn = {
+        name: (len(part), len(splits.parts[name]))
+        for name, part in used.parts.items()
+        if len(part) < len(splits.parts[name])
+    }
+    for name, (some, every) in drawn.items():
+        say(f"{mechanism.name}: {some:,} of {every:,} records of the {name} are drawn")
     with compute.threads(splits.victim.x[0].size):
-        return _audit(mechanism, _mixed(splits, seed), attacks, effort, seed, controls or Controls(), neighbour, say)
+        found = _audit(mechanism, used, attacks, effort, seed, controls or Controls(), neighbour, say)
+    return replace(found, drawn=drawn)
 
 
 def _audit(
@@ -120,9 +132,16 @@ def _audit(
     )
 
 
-def _mixed(splits: Splits, seed: int) -> Splits:
+def _drawn(mechanism: Mechanism, splits: Splits, seed: int) -> Splits:
     """The attacker's and the victims' records in random order: many attacks use the first so many of them, which are
-    all of one class if the file is sorted."""
+    all of one class if the file is sorted. Of more than memory takes, as many as it takes, and so of the owner's."""
+    most = memory.drawn(splits.victim.x[0].nbytes)
+    samples = isinstance(mechanism, Samples)
+    if samples:
+        memory.refuse_copies(_COPIES, splits.owner.x, f"the audit of {mechanism.name}", splits.owner.name)
     rng = np.random.default_rng(derive_seed(seed, "order"))
-    attacker, victim = (part.take(rng.permutation(len(part))) for part in (splits.attacker, splits.victim))
-    return replace(splits, attacker=attacker, victim=victim)
+    attacker, victim = (part.take(rng.permutation(len(part))[:most]) for part in (splits.attacker, splits.victim))
+    owner = splits.owner
+    if len(owner) > most and not samples:
+        owner = owner.take(np.sort(rng.permutation(len(owner))[:most]))
+    return Splits(owner, attacker, victim)

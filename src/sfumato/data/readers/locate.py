@@ -72,13 +72,14 @@ def open_data(source: SourceName) -> LocatedSource:
 
 
 def open_file(path: Path) -> Source:
-    """Open one file, with the reader for its suffix, or one folder of images or recordings."""
+    """Open one file, with the reader for its suffix, or one folder of Parquet files, images or recordings."""
     from sfumato.data.readers.media_folder import FolderSource
     from sfumato.data.readers.npz import NpzSource
     from sfumato.data.readers.parquet_csv import CsvSource, ParquetSource
+    from sfumato.data.readers.parquet_folder import ParquetFolder, parquet_files
 
     if path.is_dir():
-        return FolderSource(path)
+        return ParquetFolder(path) if parquet_files(path) else FolderSource(path)
     readers: dict[str, Any] = {
         ".parquet": ParquetSource, ".pq": ParquetSource, ".csv": CsvSource, ".npz": NpzSource,
     }  # fmt: skip

@@ -61,5 +61,5 @@ def test_a_set_four_times_larger_than_the_memory_limit_is_fitted(tmp_path: Path)
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert f"{ROWS:,}"[:2] in done.stdout or "fitted on" in done.stdout
+    assert "fitted on" in done.stdout
     assert sorted(file.name for file in tmp_path.iterdir()) == ["pictures.parquet", "run"]

@@ -22,6 +22,7 @@ from sfumato.data.readers.source import Source
 from sfumato.data.schema_inference import infer
 
 BATCH_ROWS = 4096
+_BATCH_BYTES = 2**24
 
 
 def load(
@@ -134,7 +135,7 @@ def pieces_of(
     required: bool,
     rows: Sequence[npt.NDArray[np.intp]] | None = None,
 ) -> Iterator[Dataset]:
-    """The same records, at most ``BATCH_ROWS`` at a time."""
+    """The same records, at most ``BATCH_ROWS`` at a time, and fewer where they are large."""
     some = False
     for place, one in enumerate(sources):
         roles = of_schema(one, schema, opened.entry, required=required)
@@ -191,7 +192,8 @@ def _pieces(
     def encoded(batch: Any, first_row: int) -> Dataset:
         return encode_batch(source, batch, first_row, schema, roles, name=opened.name, side=opened.side)
 
-    for first_row, batch in source.batches(roles.columns(), BATCH_ROWS):
+    most = max(1, min(BATCH_ROWS, _BATCH_BYTES // (4 * schema.size)))
+    for first_row, batch in source.batches(roles.columns(), most):
         if rows is None:
             if batch.num_rows:
                 yield encoded(batch, first_row)

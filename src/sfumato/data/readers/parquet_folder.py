@@ -21,15 +21,15 @@ def parquet_files(folder: Path) -> list[Path]:
 class ParquetFolder(Source):
     """The files of a folder one after the other, in the order of their names; rows are counted through."""
 
-    def __init__(self, folder: Path) -> None:
-        self.files = [ParquetSource(file) for file in parquet_files(folder)]
+    def __init__(self, folder: Path | str, files: Sequence[ParquetSource]) -> None:
+        self.files = tuple(files)
         first = self.files[0]
         for other in self.files[1:]:
             if not other.schema.equals(first.schema):
                 what = f"has other columns or types than {Path(first.label).name}"
                 raise Place(other.label).fault(what, "write all files of the folder alike")
         rows = sum(one.rows or 0 for one in self.files)
-        super().__init__(str(folder), folder.name, first.schema, rows=rows, class_names=first.class_names)
+        super().__init__(str(folder), Path(folder).name, first.schema, rows=rows, class_names=first.class_names)
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[Batch]:
         before = 0

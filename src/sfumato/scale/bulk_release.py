@@ -114,12 +114,15 @@ def _carried_out(parts: list[Part], arguments: tuple[Any, ...], cluster: RayClus
     """Release these parts, and give each back when it is done, in any order; lost workers' parts are done again."""
     if not parts:
         return
+    import logging
+
     import ray.data
     from ray.exceptions import RayError
 
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.execution_options.verbose_progress = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
     by_number = {part.number: part for part in parts}
     wanted = ray.data.from_items([asdict(part) for part in parts], override_num_blocks=len(parts))
     pool = ray.data.ActorPoolStrategy(min_size=1, max_size=min(cluster.workers, len(parts)))

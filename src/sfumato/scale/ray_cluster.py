@@ -25,6 +25,13 @@ _POLL = 0.2
 _PATIENCE = 5.0
 _FEW = 1
 """Processors of a job: small networks train on one thread."""
+_STORE = 2**28
+"""Bytes for objects on this machine: what travels are names of files and rows."""
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_BACKEND_LOG_LEVEL": "fatal",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
 _PASSED_ON = ("SFUMATO_DATA", "SFUMATO_CACHE", "SFUMATO_STATE", "SFUMATO_DEVICE_SECRET", "TMPDIR")
 
 
@@ -39,15 +46,14 @@ def cluster(address: str | None, jobs: int | None = None) -> Iterator[RayCluster
     require("scale", "--engine ray", "ray")
     if address is not None and jobs is not None:
         raise UsageError("--jobs is for this machine, and the cluster at --address has its own number: leave one out.")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_DATA_DISABLE_PROGRESS_BARS", "1")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
     import ray
 
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": True}
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     try:
         if address is None:
-            ray.init(num_cpus=jobs, include_dashboard=False, **quiet)
+            ray.init(num_cpus=jobs, include_dashboard=False, object_store_memory=_STORE, **quiet)
         else:
             ray.init(address=address, **quiet)
     except (ConnectionError, RuntimeError, TimeoutError, ValueError) as error:

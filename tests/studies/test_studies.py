@@ -12,8 +12,9 @@ import pytest
 
 from sfumato.core.errors import UsageError
 from sfumato.mechanisms import mechanism_class
-from sfumato.studies import SCALES, filter_digits, filter_users, ran, run_study, studies
+from sfumato.studies import SCALES, filter_digits, filter_users, ran, run_study, studies, synth_ours
 from sfumato.studies.base import Measurement, Scale, Study
+from sfumato.studies.rows import Row
 from sfumato.studies.verdicts import OPEN
 from sfumato.testing import TINY
 
@@ -79,7 +80,7 @@ def test_a_smoke_study_runs_end_to_end_and_is_not_done_twice(folder: Path) -> No
     assert len(steps) == done
 
 
-@pytest.mark.parametrize("name", ["ran-figure4", "ran-figure6"])
+@pytest.mark.parametrize("name", ["ran-figure4", "ran-figure5", "ran-figure6"])
 def test_every_other_study_has_rows_too(folder: Path, name: str) -> None:
     found = run_study(name, data="digits", scale="smoke", out=folder)
     assert found["rows"]
@@ -120,6 +121,38 @@ def test_every_filter_study_runs_end_to_end(
     for row in found["rows"]:
         assert set(row) == ROW
         assert row["ci"] is None or row["ci"][0] <= row["ours"] <= row["ci"][1]
+
+
+def test_limit_replaces_the_scales_and_stands_in_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int | None] = []
+
+    def measure(*, limit: int | None, **_: Any) -> list[Row]:
+        asked.append(limit)
+        return [Row("x", "rate", "lower", None, 0.5)]
+
+    monkeypatch.setitem(synth_ours.CANARIES.__dict__, "run", measure)
+    monkeypatch.chdir(tmp_path)
+    own = run_study("synth-canaries", data="digits", scale="smoke")
+    given = run_study("synth-canaries", data="digits", scale="smoke", limit=400)
+    whole = run_study("synth-canaries", data="digits", scale="cpu")
+    assert asked == [2000, 400, None] == [one["limit"] for one in (own, given, whole)]
+    assert own["command"] == "sfumato reproduce synth-canaries --data digits --scale smoke --limit 2000"
+    assert given["command"].endswith("--scale smoke --limit 400")
+    assert whole["command"].endswith("--scale cpu")
+    assert (tmp_path / "runs" / "synth-canaries-digits-smoke-400" / "synth-canaries.json").is_file()
+
+
+def test_folder_of_another_measurement_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(synth_ours.CANARIES.__dict__, "run", lambda **_: [])
+    run_study("synth-canaries", data="digits", scale="smoke", out=tmp_path)
+    with pytest.raises(UsageError, match="another measurement"):
+        run_study("synth-canaries", data="digits", scale="smoke", limit=400, out=tmp_path)
+
+
+def test_limit_is_refused_where_a_study_does_not_choose_records(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="leave out --limit"):
+        run_study("synth-file", scale="smoke", limit=400, out=tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_names_that_do_not_exist_are_refused_before_anything_is_written(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def repeated_scores(scene: Scene, say: Say) -> tuple[Score, ...]:
         knowledge = _averaging(scene.knowledge, count)
         for attack in _suite(scene):
             say(f"{scene.name}: {attack.name}, {count} releases")
-            outcome = attack(release, knowledge, Truth(victim))
+            outcome = attack(release, knowledge, Truth(victim, rows=rows))
             scores += [replace(s, attack=f"{s.attack}-of-{count}", releases=count) for s in outcome.scores]
     return tuple(scores)
 

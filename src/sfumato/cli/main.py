@@ -14,7 +14,7 @@ import typer
 
 from sfumato import __version__
 from sfumato.cli import data as data_commands
-from sfumato.cli import device_commands
+from sfumato.cli import device_commands, gate_commands
 from sfumato.cli import share as share_commands
 from sfumato.cli.options import (
     Address,
@@ -25,6 +25,7 @@ from sfumato.cli.options import (
     Id,
     Jobs,
     Json,
+    LedgerFile,
     Limit,
     Private,
     Quiet,
@@ -58,6 +59,7 @@ app = typer.Typer(
 )
 app.add_typer(data_commands.app, name="data")
 app.add_typer(device_commands.app, name="device")
+app.add_typer(gate_commands.policy, name="policy")
 app.add_typer(share_commands.app, name="share")
 
 Run = Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")]
@@ -130,6 +132,7 @@ def fit(
     out: Annotated[Path | None, typer.Option("--out", help="The run folder; default runs/MECHANISM-DATA.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Repeatable randomness; default 0.")] = None,
+    ledger: LedgerFile = None,
     help_params: Annotated[
         bool, typer.Option("--help-params", help="List the mechanism's hyper-parameters and stop.")
     ] = False,
@@ -177,7 +180,9 @@ def fit(
     with Talk(quiet) as talk, machine(threads):
         talk.say(f"{name}: fit")
         begun = start_of(config, asked)
-        fitted = fit_run(resolved, folder, resume=resume, start=begun, progress=talk.epoch, warn=talk.say)
+        fitted = fit_run(
+            resolved, folder, resume=resume, start=begun, ledger=ledger, progress=talk.epoch, warn=talk.say
+        )
     if json:
         print_json({"run": str(folder), "config": resolved})
     else:
@@ -238,6 +243,7 @@ def release(
     rows: Annotated[int | None, typer.Option("--rows", help="synth: how many synthetic records.")] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="synth: one class, label=value. Repeatable.")] = None,
     png: Annotated[bool, typer.Option("--png", help="synth: pictures as PNG files.")] = False,
+    ledger: LedgerFile = None,
     jobs: Annotated[int | None, typer.Option("--jobs", help="Workers of --engine ray on this machine.")] = None,
     engine: EngineName = "local",
     address: Address = None,
@@ -268,7 +274,9 @@ def release(
             say = lambda done: talk.step(f"released {done:,} records")  # noqa: E731
             with engine_named(engine, address, jobs) as chosen:
                 send = release_run if chosen is None else partial(release_over, chosen)
-                card = send(run, str(data), out, labels=labels, unprotected=unprotected, say=say, warn=talk.say)
+                card = send(
+                    run, str(data), out, labels=labels, unprotected=unprotected, ledger=ledger, say=say, warn=talk.say
+                )
     written = f"{out}: {card['rows']:,} records, payload {card['payload_shape']}"
     print_result(json, card, "\n".join([*card["warnings"], written, *promise_lines(card["guarantee"])]))
 
@@ -368,6 +376,9 @@ def sweep(
     print_text(f"next: sfumato report {out}")
 
 
+app.command()(gate_commands.gate)
+
+
 @app.command()
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Audited run, sweep or study folders.", metavar="RUN...")],
@@ -388,6 +399,9 @@ def reproduce(
     study: Annotated[str | None, typer.Argument(help="A study; without one, the list.")] = None,
     data: Annotated[str | None, typer.Option("--data", "-d", help="One of the study's data sets.")] = None,
     scale: Annotated[str, typer.Option("--scale", help="smoke, cpu or full.")] = "cpu",
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=30, help="Use at most this many records, not the scale's number.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder; default runs/PAPER-DATA-SCALE.")] = None,
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -409,7 +423,9 @@ def reproduce(
             OUT.print(study_list(studies()))
         return
     with Talk(quiet) as talk, machine(threads, jobs), engine_named(engine, address, jobs):
-        result = run_study(study, data=data, scale=scale, out=out, seed=seed, progress=talk.epoch, say=talk.say)
+        result = run_study(
+            study, data=data, scale=scale, limit=limit, out=out, seed=seed, progress=talk.epoch, say=talk.say
+        )
     if json:
         print_json(result)
     else:

@@ -31,6 +31,9 @@ Domain = Annotated[
     Path | None,
     typer.Option("--domain", help="TOML file of ranges and categories that are public (sfumato data domain)."),
 ]
+LedgerFile = Annotated[
+    Path | None, typer.Option("--ledger", help="File of what was spent on these records; default: beside the data.")
+]
 Set = Annotated[list[str] | None, typer.Option("--set", "-s", help="Hyper-parameter, name=value. Repeatable.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Repeatable randomness of training and audit.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]

@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.errors import DataError, SfumatoError, UsageError
-from sfumato.core.guarantee import ONE_ROW, SEVERAL_ROWS
+from sfumato.core.guarantee import ONE_ROW, SEVERAL_ROWS, Guarantee
 from sfumato.core.run_folder import read_json, write_json
 from sfumato.data.readers.locate import open_data
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.capabilities import ReleasesWhole
 from sfumato.scale.ray_cluster import RayCluster, own_error, surroundings
 from sfumato.scale.release_parts import Part, PartReleaser, facts_of, parts_of
-from sfumato.workflow.releasing import CARD, RELEASED, Terms, WholeFile, terms_of
+from sfumato.workflow.releasing import CARD, RELEASED, Terms, WholeFile, charge, terms_of
 from sfumato.workflow.repeated_records import Warn
 from sfumato.workflow.secret_marks import keep_mark
 
@@ -35,6 +35,7 @@ def release_over(
     *,
     labels: bool = False,
     unprotected: bool = False,
+    ledger: Path | None = None,
     say: Callable[[int], None] = lambda _: None,
     warn: Warn = lambda _: None,
 ) -> dict[str, Any]:
@@ -73,7 +74,8 @@ def release_over(
         for part in _carried_out([part for part in parts if part.number not in done], arguments, cluster):
             rows += part.last - part.first
             say(rows)
-        card = _card(terms, staging, parts, warn)
+        kept, card = _card(terms, staging, parts, warn)
+        charge(kept, source, out, ledger, warn)
         _publish(staging, out, parts, card)
     except OSError as error:
         raise DataError(f"cannot write {out} ({error.strerror or error}): choose another --out.") from None
@@ -143,7 +145,7 @@ def _ours(code: int, said: str) -> SfumatoError:
     return kinds.get(code, DataError)(said)
 
 
-def _card(terms: Terms, staging: Path, parts: list[Part], warn: Warn) -> dict[str, Any]:
+def _card(terms: Terms, staging: Path, parts: list[Part], warn: Warn) -> tuple[Guarantee, dict[str, Any]]:
     """What all parts say together, as if they had been one."""
     seen, digest, rows = WholeFile(terms.promised), hashlib.sha256(), 0
     people: list[npt.NDArray[np.uint64]] = []
@@ -158,7 +160,8 @@ def _card(terms: Terms, staging: Path, parts: list[Part], warn: Warn) -> dict[st
         seen.broken |= {ONE_ROW.name: SEVERAL_ROWS}
     if rows != (wanted := sum(part.last - part.first for part in parts)):
         raise DataError(f"{staging} has {rows:,} rows for {wanted:,} records: remove it and release again.")
-    return terms.card(seen, rows, shape, digest.hexdigest(), warn)
+    kept = terms.kept(seen, warn)
+    return kept, terms.card(kept, rows, shape, digest.hexdigest())
 
 
 def _publish(staging: Path, out: Path, parts: list[Part], card: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.core.errors import RuleBroken
 from sfumato.core.intervals import Interval, bootstrap
 from sfumato.core.run_folder import read_json
 from sfumato.studies.drawing import clouds
@@ -55,10 +56,10 @@ def figure5(data: str, results: Results) -> list[Row]:
     """Two classes in the picture of the features: how much of their spread lies within a class."""
     points = attacked(results)
     (dnn,) = points_of(points, "dnn")
-    plain, labels = _two_classes(data, dnn)
     rows = [_share_row(data, result) for result in (dnn, *points_of(points, "ran"))]
-    hiding = choose(points).hiding
-    features, _ = _two_classes(data, hiding)
+    chosen = choose(points)
+    plain, labels = _two_classes(data, chosen.dnn, chosen.judges)
+    features, _ = _two_classes(data, chosen.hiding, chosen.judges)
 
     def statistic(weights: Values) -> float:
         return within_share(features, labels, weights) - within_share(plain, labels, weights)
@@ -95,12 +96,19 @@ def within_share(features: Values, labels: npt.NDArray[np.int64], weights: Value
     return inside / max(total, 1e-12)
 
 
-def _two_classes(data: str, result: Mapping[str, Any]) -> tuple[Values, npt.NDArray[np.int64]]:
-    """The stored points (three principal components) of the two classes; the same victims for every mechanism."""
+def _two_classes(
+    data: str, result: Mapping[str, Any], only: npt.NDArray[np.bool_] | None = None
+) -> tuple[Values, npt.NDArray[np.int64]]:
+    """The stored points (three principal components) of the two classes, of these victims or of all; the same victims
+    for every mechanism."""
     picture = read_json(Path(result["folder"]) / "features.json")
     codes = np.array([picture["classes"].index(name) for name in PAIRS[data]])
     labels = np.asarray(picture["labels"])
     kept = np.isin(labels, codes)
+    if only is not None:
+        if "rows" not in picture:
+            raise RuleBroken(f"{result['point']}: an earlier version drew its features: run the study anew.")
+        kept &= only[np.asarray(picture["rows"])]
     return np.asarray(picture["points"], dtype=np.float64)[kept], labels[kept]
 
 

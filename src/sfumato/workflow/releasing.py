@@ -25,6 +25,7 @@ from sfumato.mechanisms.capabilities import NeedsSecret, ReleasesWhole
 from sfumato.workflow.record_spool import spooled
 from sfumato.workflow.repeated_records import RepeatedRecords, Warn
 from sfumato.workflow.secret_marks import is_marked, keep_mark, secret_mark
+from sfumato.workflow.spent_budget import BudgetLedger, Charge
 
 BATCH_ROWS = 4096
 PAYLOAD = "payload"
@@ -39,6 +40,7 @@ def release_run(
     *,
     labels: bool = False,
     unprotected: bool = False,
+    ledger: Path | None = None,
     say: Callable[[int], None] = lambda _: None,
     warn: Warn = lambda _: None,
 ) -> dict[str, Any]:
@@ -49,7 +51,8 @@ def release_run(
     Private labels are read only if the mechanism needs them, and never written. A mechanism that hides the result
     releases no labels. The card's guarantee is that of this release: a condition that does not hold for these records
     leaves nothing promised. The folder appears when it is complete. ``say`` hears the number of records done,
-    ``warn`` what the owner should know.
+    ``warn`` what the owner should know. What a proven (ε, δ) spends on these records is noted in the ``ledger`` of the
+    data, by default beside them.
     """
     terms = terms_of(path, labels=labels, unprotected=unprotected)
     mechanism, traits = terms.mechanism, terms.mechanism.traits
@@ -73,8 +76,10 @@ def release_run(
             if writer is None:
                 raise DataError(f"{source} holds no records.")
             writer.close()
-            card = terms.card(seen, rows, shape, digest.hexdigest(), warn)
+            kept = terms.kept(seen, warn)
+            card = terms.card(kept, rows, shape, digest.hexdigest())
             write_json(part / CARD, card)
+            charge(kept, source, out, ledger, warn)
         keep_mark(path, terms.mark)
     return {"release": str(out), **card}
 
@@ -106,21 +111,26 @@ class Terms:
     labels: bool
     mark: str | None
 
-    def card(
-        self, seen: WholeFile, rows: int, shape: tuple[int, ...], digest: str, warn: Warn = lambda _: None
-    ) -> dict[str, Any]:
-        """The content of ``release.json`` once all records are known."""
+    def kept(self, seen: WholeFile, warn: Warn) -> Guarantee:
+        """The promise of this release, once all records are known."""
         if (sentence := seen.repeated.sentence(self.mechanism.traits)) is not None:
             warn(sentence)
-        leaving = list(self.mechanism.schema_.utility) if self.labels else []
-        kept = self.promised.of_release(leaving, seen.broken)
+        return self.promised.of_release(self.leaving, seen.broken)
+
+    @property
+    def leaving(self) -> list[str]:
+        """The labels that go along."""
+        return list(self.mechanism.schema_.utility) if self.labels else []
+
+    def card(self, kept: Guarantee, rows: int, shape: tuple[int, ...], digest: str) -> dict[str, Any]:
+        """The content of ``release.json``."""
         return {
             "warnings": [*kept.warnings, *([_UNSEEN] if kept.in_clear else [])],
             "mechanism": self.mechanism.name,
             "rows": rows,
             "payload_shape": list(shape),
             "digest": digest,
-            "labels": leaving,
+            "labels": self.leaving,
             **({} if self.mark is None else {"secret": self.mark}),
             "guarantee": kept.to_json(),
         }
@@ -155,6 +165,16 @@ def written_to(path: Path, schema: Any) -> Any:
     import pyarrow.parquet as pq
 
     return pq.ParquetWriter(path, schema, compression="lz4", use_dictionary=False)
+
+
+def charge(promise: Guarantee, source: str, out: Path, file: Path | None, warn: Warn) -> None:
+    """Note what the noise of this release spends on the records in it, before anything leaves."""
+    account = BudgetLedger.of(source, file) if promise.kind == "dp" else None
+    if account is None or promise.epsilon is None or promise.delta is None:
+        return
+    spent = Charge(f"the release into {out}", str(out), promise.epsilon, promise.delta, promise.covers.unit)
+    for sentence in account.charge(spent):
+        warn(sentence)
 
 
 @contextmanager

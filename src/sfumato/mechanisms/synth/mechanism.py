@@ -94,6 +94,9 @@ class Synth(Mechanism):
     def traits(self) -> Traits:
         return Traits(randomised=True, needs_labels=self.labels != "none", synthetic=True, gives_records=True)
 
+    def spends(self) -> tuple[float, float]:
+        return self.epsilon, self.delta
+
     def _check_params(self) -> None:
         super()._check_params()
         require("synth", "synth", "dp_accounting", "opendp")

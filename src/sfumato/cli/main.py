@@ -288,7 +288,10 @@ def audit(
     geometry: GeometryName = "pca",
     student: Students = None,
     again: Annotated[bool, typer.Option("--again", help="Replace the scores of an earlier audit.")] = False,
+    jobs: Jobs = None,
     threads: Threads = None,
+    engine: EngineName = "local",
+    address: Address = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -308,7 +311,7 @@ def audit(
     )
     from sfumato.workflow import audit_run
 
-    with Talk(quiet) as talk, machine(threads):
+    with Talk(quiet) as talk, machine(threads, jobs), engine_named(engine, address, jobs):
         scores = audit_run(run, effort=effort_named(effort, geometry, student or ()), again=again, say=talk.say)
     if json:
         print_json(scores)

@@ -41,7 +41,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no log.
 Threads = Annotated[
     int | None, typer.Option("--threads", help="Threads of each process; default: one where networks are small.")
 ]
-Jobs = Annotated[int | None, typer.Option("--jobs", help="Points that run side by side; default: one a core.")]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", help="Points or attacks that run side by side; default: one a core.")
+]
 EngineName = Annotated[
     str, typer.Option("--engine", help="local, or ray: workers of a Ray cluster (pip install 'sfumato[scale]').")
 ]

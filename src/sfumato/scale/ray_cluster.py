@@ -11,7 +11,8 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import sfumato
@@ -113,7 +114,8 @@ class RayCluster:
 
 def surroundings() -> dict[str, str]:
     """What a worker needs to know of the machine that asked: folders, and the version of sfumato."""
-    return {"version": sfumato.__version__, **{name: os.environ[name] for name in _PASSED_ON if name in os.environ}}
+    here = {"version": sfumato.__version__, "folder": str(Path.cwd())}
+    return {**here, **{name: os.environ[name] for name in _PASSED_ON if name in os.environ}}
 
 
 def settle(asked: Mapping[str, str]) -> None:
@@ -125,7 +127,9 @@ def settle(asked: Mapping[str, str]) -> None:
             f"{platform.node()} has sfumato {sfumato.__version__}, this machine has {asked['version']}: install one "
             "version everywhere."
         )
-    os.environ.update({name: value for name, value in asked.items() if name != "version"})
+    with suppress(OSError):  # names without a folder are those of whoever asked
+        os.chdir(asked["folder"])
+    os.environ.update({name: value for name, value in asked.items() if name in _PASSED_ON})
     os.umask(0o077)
     warnings.simplefilter("ignore")
 

@@ -33,12 +33,16 @@ _PATIENCE = 2.0
 
 @dataclass(frozen=True)
 class Job:
-    """``work(say, progress, **arguments)``, after all of ``needs``; a function that other processes can import."""
+    """``work(say, progress, **arguments)``, after all of ``needs``; a function that other processes can import.
+
+    ``then`` is called here with its result and says what is to be done next.
+    """
 
     name: str
-    work: Callable[..., None]
+    work: Callable[..., Any]
     arguments: Mapping[str, Any] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
+    then: Callable[[Any], Sequence[Job]] | None = None
 
 
 Submit = Callable[[Job], "Future[Any]"]
@@ -76,7 +80,7 @@ def places(tasks: int) -> int:
 
 
 def side_by_side(tasks: Sequence[Job], jobs: int, say: Say, progress: Progress) -> None:
-    """Do all tasks, so many at once; with one job, here and one after the other.
+    """Do all tasks and what follows from them, so many at once; with one job, here and one after the other.
 
     The first error stops what has not begun, waits for what runs, and is raised.
     """
@@ -85,9 +89,10 @@ def side_by_side(tasks: Sequence[Job], jobs: int, say: Say, progress: Progress) 
         with engine.opened(say) as submit:
             _schedule(submit, tasks)
         return
-    if jobs == 1 or len(tasks) <= 1:
+    if jobs == 1 or not tasks:
         for task in tasks:
-            task.work(say, progress, **task.arguments)
+            found = task.work(say, progress, **task.arguments)
+            side_by_side([] if task.then is None else task.then(found), 1, say, progress)
         return
     context = multiprocessing.get_context("spawn")  # a fork would copy torch's threads and locks
     heard: Queue[str] = context.Queue()
@@ -96,7 +101,7 @@ def side_by_side(tasks: Sequence[Job], jobs: int, say: Say, progress: Progress) 
     listener.start()
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(heard,))
     try:
-        _schedule(lambda task: pool.submit(_work, task), tasks)
+        _schedule(lambda task: pool.submit(_work, task.work, task.arguments), tasks)
     except BrokenProcessPool:
         raise DataError(
             "a worker process was killed, perhaps for want of memory: the same command goes on; try --jobs 1."
@@ -112,16 +117,18 @@ def side_by_side(tasks: Sequence[Job], jobs: int, say: Say, progress: Progress) 
 
 def _schedule(submit: Submit, tasks: Sequence[Job]) -> None:
     waiting, done = list(tasks), set[str]()
-    running: dict[Future[None], str] = {}
+    running: dict[Future[Any], Job] = {}
     while waiting or running:
         ready = [task for task in waiting if set(task.needs) <= done]
         for task in ready:
-            running[submit(task)] = task.name
+            running[submit(task)] = task
         waiting = [task for task in waiting if task not in ready]
         finished, _ = wait(running, return_when=FIRST_COMPLETED)
         for future in finished:
-            future.result()
-            done.add(running.pop(future))
+            task = running.pop(future)
+            found = future.result()
+            waiting += [] if task.then is None else task.then(found)
+            done.add(task.name)
 
 
 def _stop() -> None:
@@ -142,9 +149,9 @@ def _begin(heard: Queue[str]) -> None:
         warnings.simplefilter("ignore")  # as in the parent: libraries warn their callers
 
 
-def _work(task: Job) -> None:
+def _work(work: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     assert _heard is not None  # _begin has set it
-    task.work(_heard.put, lambda *_: None, **task.arguments)
+    return work(_heard.put, lambda *_: None, **arguments)
 
 
 def _listen(heard: Queue[str], say: Say, over: threading.Event) -> None:

@@ -29,8 +29,9 @@ MAY_IMPORT = {
     "workflow": {"core", "data", "mechanisms", "auditing", "report"},
     "testing": {"core", "data", "attacks", "mechanisms", "auditing", "workflow"},
     "parties": {"core", "data", "mechanisms", "workflow"},
+    "scale": {"core", "data", "mechanisms", "workflow"},
     "studies": {"core", "privacy", "mechanisms", "auditing", "report", "workflow", "parties"},
-    "cli": {"core", "data", "mechanisms", "auditing", "report", "workflow", "parties", "studies"},
+    "cli": {"core", "data", "mechanisms", "auditing", "report", "workflow", "parties", "scale", "studies"},
 }
 
 

@@ -105,7 +105,7 @@ def test_discriminator_that_knows_the_input_exceeds_the_maximum_over_those_that_
     assert 0.0 - (-np.abs(a - fake)).mean() > 0.5
 
 
-# The paper's other data sets -------------------------------------------------------------------------------------------
+# The paper's other data sets ------------------------------------------------------------------------------------------
 
 
 def write_pictures(folder: Path, classes: int, sizes: tuple[int, int], **columns: Any) -> None:
@@ -201,7 +201,7 @@ def test_long_training_moves_photographs_and_nothing_else() -> None:
         assert all(point.params["augment"] and point.params["epochs"] >= 100 for point in part.points)
 
 
-# Faces: forty labels ----------------------------------------------------------------------------------------------------
+# Faces: forty labels --------------------------------------------------------------------------------------------------
 
 
 def test_error_of_several_labels_is_their_mean() -> None:
@@ -237,7 +237,7 @@ def test_faces_have_the_forty_attributes() -> None:
     assert set(phase_points.ATTRIBUTES) <= set(columns)
 
 
-# The paper's own factor -------------------------------------------------------------------------------------------------
+# The paper's own factor -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("error", "verdict_"), [(0.31, HOLDS), (0.25, FAILS)])
@@ -277,7 +277,7 @@ def test_papers_cut_of_lenet_is_a_row_of_table_2() -> None:
     assert row.paper == paper("phase").figure("Table 2, error rates", "lenet-cifar10", "ours")
 
 
-# Eq. 8 ------------------------------------------------------------------------------------------------------------------
+# Eq. 8 ----------------------------------------------------------------------------------------------------------------
 
 
 def told(real: list[float], turned: list[float], features: list[list[float]]) -> TurnedFeatures:
@@ -317,7 +317,7 @@ def test_study_of_the_critic_compares_the_same_network_with_and_without() -> Non
     assert any(row.metric == "loss" and "Eq. 8's own" in row.name for row in found)
 
 
-# Pictures ---------------------------------------------------------------------------------------------------------------
+# Pictures -------------------------------------------------------------------------------------------------------------
 
 
 def test_figure_shows_every_network_and_both_strategies(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,9 +17,11 @@ from sfumato.cli import data as data_commands
 from sfumato.cli import device_commands, gate_commands
 from sfumato.cli import share as share_commands
 from sfumato.cli.options import (
+    Address,
     Config,
     Data,
     Domain,
+    EngineName,
     Id,
     Jobs,
     Json,
@@ -34,6 +37,7 @@ from sfumato.cli.options import (
     X,
     based_on,
     data_config,
+    engine_named,
     machine,
     parse_knob,
     parse_pair,
@@ -240,17 +244,25 @@ def release(
     only: Annotated[list[str] | None, typer.Option("--only", help="synth: one class, label=value. Repeatable.")] = None,
     png: Annotated[bool, typer.Option("--png", help="synth: pictures as PNG files.")] = False,
     ledger: LedgerFile = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", help="Workers of --engine ray on this machine.")] = None,
+    engine: EngineName = "local",
+    address: Address = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Release records through a fitted mechanism, or draw synthetic ones: Parquet and a card, in bounded memory."""
     from sfumato.cli.output import Talk, print_result, promise_lines
+    from sfumato.scale.bulk_release import release_over
     from sfumato.workflow import release_run, sample_run
 
     if (data is None) == (rows is None):
         raise UsageError("say which records leave: --data for a mechanism, or --rows for a synth run.")
     if rows is None and (png or only):
         raise UsageError("--only and --png go with --rows.")
+    if rows is not None and engine != "local":
+        raise UsageError("--engine ray goes with --data: drawing records takes one machine.")
+    if jobs is not None and engine == "local":
+        raise UsageError("--jobs goes with --engine ray: one process releases here.")
     if rows is not None and (labels or unprotected):
         raise UsageError("--labels goes with --data: synthetic records always have their labels.")
     with Talk(quiet) as talk:
@@ -260,9 +272,11 @@ def release(
             card = sample_run(run, rows, out, given=given, pictures=png, say=say)
         else:
             say = lambda done: talk.step(f"released {done:,} records")  # noqa: E731
-            card = release_run(
-                run, str(data), out, labels=labels, unprotected=unprotected, ledger=ledger, say=say, warn=talk.say
-            )
+            with engine_named(engine, address, jobs) as chosen:
+                send = release_run if chosen is None else partial(release_over, chosen)
+                card = send(
+                    run, str(data), out, labels=labels, unprotected=unprotected, ledger=ledger, say=say, warn=talk.say
+                )
     written = f"{out}: {card['rows']:,} records, payload {card['payload_shape']}"
     print_result(json, card, "\n".join([*card["warnings"], written, *promise_lines(card["guarantee"])]))
 
@@ -274,7 +288,10 @@ def audit(
     geometry: GeometryName = "pca",
     student: Students = None,
     again: Annotated[bool, typer.Option("--again", help="Replace the scores of an earlier audit.")] = False,
+    jobs: Jobs = None,
     threads: Threads = None,
+    engine: EngineName = "local",
+    address: Address = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -294,7 +311,7 @@ def audit(
     )
     from sfumato.workflow import audit_run
 
-    with Talk(quiet) as talk, machine(threads):
+    with Talk(quiet) as talk, machine(threads, jobs), engine_named(engine, address, jobs):
         scores = audit_run(run, effort=effort_named(effort, geometry, student or ()), again=again, say=talk.say)
     if json:
         print_json(scores)
@@ -326,6 +343,8 @@ def sweep(
     seed: Seed = 0,
     jobs: Jobs = None,
     threads: Threads = None,
+    engine: EngineName = "local",
+    address: Address = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -338,7 +357,7 @@ def sweep(
 
     defaults = mechanism_class(mechanism).parameters()
     name, values = parse_knob(knob, defaults, mechanism)
-    with Talk(quiet) as talk, machine(threads, jobs):
+    with Talk(quiet) as talk, machine(threads, jobs), engine_named(engine, address, jobs):
         results = run_sweep(
             mechanism,
             data_config({}, data, x, utility, private, subject, limit, domain, shares),
@@ -390,6 +409,8 @@ def reproduce(
     seed: Seed = 0,
     jobs: Jobs = None,
     threads: Threads = None,
+    engine: EngineName = "local",
+    address: Address = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -404,7 +425,7 @@ def reproduce(
         else:
             OUT.print(study_list(studies()))
         return
-    with Talk(quiet) as talk, machine(threads, jobs):
+    with Talk(quiet) as talk, machine(threads, jobs), engine_named(engine, address, jobs):
         result = run_study(
             study, data=data, scale=scale, limit=limit, out=out, seed=seed, progress=talk.epoch, say=talk.say
         )

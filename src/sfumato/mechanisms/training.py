@@ -78,6 +78,9 @@ class TrainedByGame(Mechanism):
     def _game(self) -> Game:
         """The training game, over freshly built networks."""
 
+    def _copies(self) -> int:
+        return 0
+
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
         epochs = self.epochs
         if start is not None:

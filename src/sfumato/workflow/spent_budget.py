@@ -72,6 +72,8 @@ class BudgetLedger:
             return cls(name, file)
         if name in REGISTRY:
             return None
+        if "://" in name:
+            raise UsageError(f"no ledger can lie beside {name}: name a file with --ledger.")
         path = Path(name).resolve()
         return cls(name, path.with_name(f"{path.name}.budget.json"))
 

@@ -16,6 +16,7 @@ from sfumato.auditing.controls import Values
 from sfumato.auditing.plans.base import Plan, Scene, Stage
 from sfumato.auditing.plans.later_stories import STORIES, Visits
 from sfumato.core.dataset import Dataset, IntArray
+from sfumato.core.fresh_seeds import FreshSeeds
 from sfumato.core.knowledge import Knowledge, Later, Opened, OwnDevice, Truth
 from sfumato.core.randomness import derive_seed
 
@@ -136,14 +137,8 @@ class RotationsPlan(Plan):
 
 def _device(open_: Open, seed: int) -> OwnDevice:
     """A device of the attacker's own, with fresh, repeatable keys and decoys on every call."""
-    calls = 0
-
-    def own(data: Dataset) -> Opened:
-        nonlocal calls
-        calls += 1
-        return open_(data, derive_seed(seed, calls))
-
-    return own
+    fresh = FreshSeeds(seed)
+    return lambda data: open_(data, fresh())
 
 
 def _turned_back(opened: Opened) -> Opened:

@@ -60,6 +60,7 @@ def audit(
         Scores of utility and attacks, what could not be run and why, and what a report shows.
     """
     with compute.threads(splits.victim.x[0].size):
+        compute.bring(mechanism)
         return _audit(mechanism, _mixed(splits, seed), attacks, effort, seed, controls or Controls(), neighbour, say)
 
 

@@ -1,7 +1,7 @@
 """Where tensors live while a device other than the CPU is used: one rule for all of the package's code.
 
-Inside ``Placement(device)`` every new tensor is put on the device, and every tensor that leaves as an array comes back to
-the CPU. Whatever is random is drawn by the CPU's generators and then moved: a seed means the same on every device, and
+Inside ``Placement(device)`` every new tensor is put on the device, and every tensor that leaves as an array comes back
+to the CPU. Whatever is random is drawn by the CPU's generators and then moved: a seed means the same everywhere, and
 no noise, key or mask depends on a device's own generator. A device without doubles (Apple's) leaves them on the CPU.
 
 The rest of the package therefore never names a device. What was made before, outside, is brought in by ``bring``, and

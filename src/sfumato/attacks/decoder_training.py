@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from sfumato.core import compute
 from sfumato.core.dataset import Dataset
+from sfumato.core.fresh_seeds import asking
 from sfumato.core.randomness import derive_seed
 from sfumato.nets.training_loop import forward_in_batches, minibatches
 
@@ -63,7 +64,8 @@ class Memo(Generic[T]):
         for known, value in self._kept:
             if len(known) == len(key) and all(a is b for a, b in zip(known, key, strict=True)):
                 return value
-        value = make()
+        with torch.random.fork_rng(devices=()), asking("learner"):  # whoever asks first: the same is learnt
+            value = make()
         self._kept = [*self._kept[-1:], (key, value)]
         return value
 

@@ -29,7 +29,7 @@ FORMAT = 3
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
     """Write to a neighbour and move it into place, so that ``path`` is whole or absent; a file is its owner's alone."""
-    part = path.with_name(f".{path.name}.part{os.getpid()}")
+    part = path.with_name(f".{path.name}.part{os.getpid()}{platform.node()[:32]}")  # others share the folder
     try:
         yield part
         if part.is_file():
@@ -75,7 +75,7 @@ def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
 
 def write_once(path: Path, write: Callable[[Path], None]) -> bool:
     """Let ``write`` make a file, unless it is there, whoever makes it in the meantime; whether it was written."""
-    part = path.with_name(f".{path.name}.first{os.getpid()}-{threading.get_ident()}")
+    part = path.with_name(f".{path.name}.first{os.getpid()}{platform.node()[:32]}-{threading.get_ident()}")
     try:
         write(part)
         os.link(part, path)

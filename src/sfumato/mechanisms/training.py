@@ -80,6 +80,9 @@ class TrainedByGame(Mechanism):
     def _game(self) -> Game:
         """The training game, over freshly built networks."""
 
+    def _copies(self) -> int:
+        return 0
+
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
         epochs = self.epochs
         if start is not None:
@@ -108,5 +111,5 @@ class TrainedByGame(Mechanism):
         return UtilityTask.of(schema, self.labels_ or tuple(schema.utility))
 
     def _protect(self, x: Tensor, randomness: Randomness) -> Tensor:
-        """What training sees of a batch: the batch, unless noise is added before the network."""
+        """What training sees of a batch: the batch, unless noise is added before the network or pictures are moved."""
         return x

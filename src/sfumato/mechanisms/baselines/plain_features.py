@@ -78,6 +78,9 @@ class DNNResized(DNN):
         self.projection_ = _Projection(size, components)
         self.resized_classifier_ = classifier((components,), self._task(schema).width)
 
+    def _copies(self) -> int:
+        return 2  # features of all records, before and after the mean is taken off
+
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
         if start is None:
             super()._fit(data, run, progress, None)

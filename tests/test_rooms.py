@@ -20,7 +20,7 @@ ROOT = Path(sfumato.__file__).parent
 MAY_IMPORT = {
     "core": set(),
     "data": {"core"},
-    "nets": set(),
+    "nets": {"core"},
     "privacy": {"core"},
     "mechanisms": {"core", "nets", "privacy"},
     "attacks": {"core", "nets"},

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-MEMORY = 500 * 2**20
+MEMORY = 600 * 2**20
 """Of it libraries and networks take about 380 MB."""
 SHAPE = (3, 64, 64)
 SIZE = int(np.prod(SHAPE))

@@ -150,8 +150,14 @@ def own_error(error: Exception) -> Exception:
 
 
 def _work(work: Callable[..., Any], arguments: dict[str, Any], heard: Any, asked: Mapping[str, str]) -> Any:
+    from ray.exceptions import RayError
+
+    def tell(line: str) -> None:
+        with suppress(RayError):  # a line of progress is no reason to stop
+            heard.put(line)
+
     settle(asked)
-    return work(heard.put, lambda *_: None, **arguments)
+    return work(tell, lambda *_: None, **arguments)
 
 
 def _listen(heard: Any, say: Say, over: threading.Event) -> None:
@@ -164,4 +170,4 @@ def _listen(heard: Any, say: Say, over: threading.Event) -> None:
         except Empty:
             continue
         except RayError:
-            return  # the cluster is gone, and so is who spoke
+            over.wait(_POLL)  # out of reach for a while, as workers may be

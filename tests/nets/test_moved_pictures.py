@@ -17,9 +17,8 @@ def test_every_picture_is_a_shift_or_a_mirrored_shift_of_itself() -> None:
     torch.manual_seed(0)
     picture = torch.arange(1, 257, dtype=torch.float32).reshape(1, 1, 16, 16)
     wide = torch.nn.functional.pad(picture, (2, 2, 2, 2))[0, 0]
-    windows = {
-        tuple(wide[top : top + 16, left : left + 16].flatten().tolist()) for top in range(5) for left in range(5)
-    }
+    places = [(top, left) for top in range(5) for left in range(5)]
+    windows = {tuple(wide[top : top + 16, left : left + 16].flatten().tolist()) for top, left in places}
     mirrored = 0
     seen = set()
     for one in moved(picture.repeat(200, 1, 1, 1)):
@@ -38,7 +37,7 @@ def test_channels_move_together() -> None:
 
 
 def test_training_sees_moved_pictures_and_a_release_does_not(digits: Splits) -> None:
-    few = digits.owner.take(slice(0, 100))
+    few = digits.owner.take(slice(None, None, 8))
     plain, shifted = (mechanism_class("split")(augment=augment, epochs=1).fit(few) for augment in (False, True))
     again = mechanism_class("split")(augment=True, epochs=1).fit(few)
     state, other = shifted.state(), plain.state()

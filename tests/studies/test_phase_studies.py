@@ -253,6 +253,17 @@ def test_error_is_put_to_the_papers_own_factor(error: float, verdict_: str) -> N
     assert verdict(row.asked, row.ci, "cpu") == verdict_
 
 
+def test_attack_that_sees_a_few_victims_is_compared_without_pairs() -> None:
+    split = point("split", [1.0] * 3, score("inverse-residual", "l1", [0.1] * 3), part="lenet")
+    few = score("inverse-encoder", "l1", [0.2])
+    published = point("phase-published-d-2", [1.0] * 3, score("inverse-residual", "l1", [0.4] * 3), few, part="lenet")
+    rows = utility_and_privacy("cifar10", [split, published])
+    for end in ("over the baseline that hides most", "over the original network"):
+        row = named(rows, f"best attack on one message, {end}")
+        assert row.ours == pytest.approx(2.0)
+        assert row.ci == pytest.approx((2.0 - 0.05**0.5, 2.0 + 0.05**0.5), abs=0.02)
+
+
 def test_several_messages_have_a_row_and_an_adaptive_verdict_of_their_own() -> None:
     split = point("split", [1.0] * 3, score("inverse-residual", "l1", [0.1] * 3), part="lenet")
     attacks = [score("inverse-residual", "l1", [0.3] * 3), score("inverse-intersect", "l1", [0.05])]

@@ -63,9 +63,8 @@ class CutNetwork(TrainedByGame):
 
     def _thirds(self, schema: Schema) -> Thirds:
         if self.augment and schema.kind != "image":
-            raise UsageError(
-                f"{self.name}: augment moves pictures, and these records are a {schema.kind}: leave it out."
-            )
+            what = f"augment moves pictures, and these records are a {schema.kind}"
+            raise UsageError(f"{self.name}: {what}: leave it out.")
         return cut(self.name, self.model, self.encrypt_to, self.decrypt_from, schema, self._task(schema).width)
 
     def _protect(self, x: Tensor, randomness: Randomness) -> Tensor:

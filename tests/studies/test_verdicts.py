@@ -10,7 +10,7 @@ import pytest
 
 from sfumato.core.errors import RuleBroken
 from sfumato.studies.papers import Claim
-from sfumato.studies.rows import Row, aligned, bound_row, difference, over_seeds, quotient, ratio
+from sfumato.studies.rows import Row, aligned, bound_row, difference, over_seeds, quotient, ratio, remainder
 from sfumato.studies.verdicts import ADAPTIVE, FAILS, FLAWED, HOLDS, OPEN, Asked, statuses, verdict
 
 ABOVE = Asked("ran-x", "above", 0.5)
@@ -97,6 +97,8 @@ def test_quotient_of_different_victims_has_the_spread_of_both() -> None:
     value, ends = quotient(({}, ours), ({}, theirs))
     assert value == 2.0
     assert ends == pytest.approx(np.percentile(draws, [2.5, 97.5]), abs=0.03)
+    value, (low, high) = remainder(({}, ours), ({}, theirs))
+    assert value == 1.0 and (high - low) / 2 == pytest.approx((0.196**2 + 0.0588**2) ** 0.5)
 
 
 def test_pairs_of_one_person_count_as_one() -> None:

@@ -16,6 +16,7 @@ from sfumato.auditing.controls import Values
 from sfumato.auditing.plans.base import Plan, Scene, Stage
 from sfumato.auditing.plans.later_stories import STORIES, Visits
 from sfumato.core.dataset import Dataset, IntArray
+from sfumato.core.fresh_seeds import FreshSeeds
 from sfumato.core.knowledge import Knowledge, Later, Opened, OwnDevice, Truth
 from sfumato.core.randomness import derive_seed
 
@@ -48,8 +49,8 @@ class RotationsPlan(Plan):
         return self._visits([data], seed=seed)[0]
 
     def attacks(self) -> list[Attack]:
-        label = next(iter(self.scene.splits.victim.utility))
-        return rotations_suite(self.scene.splits.schema, label, **self.inverse_effort)
+        splits = self.scene.splits
+        return rotations_suite(splits.schema, tuple(splits.victim.utility), **self.inverse_effort)
 
     def grant(self, knowledge: Knowledge) -> Knowledge:
         return replace(knowledge, own_device=self._device, cloud=self._cloud)
@@ -136,14 +137,8 @@ class RotationsPlan(Plan):
 
 def _device(open_: Open, seed: int) -> OwnDevice:
     """A device of the attacker's own, with fresh, repeatable keys and decoys on every call."""
-    calls = 0
-
-    def own(data: Dataset) -> Opened:
-        nonlocal calls
-        calls += 1
-        return open_(data, derive_seed(seed, calls))
-
-    return own
+    fresh = FreshSeeds(seed)
+    return lambda data: open_(data, fresh())
 
 
 def _turned_back(opened: Opened) -> Opened:

@@ -11,7 +11,7 @@ import pytest
 from sfumato.core.errors import RuleBroken
 from sfumato.studies.papers import Claim
 from sfumato.studies.rows import Row, difference, over_seeds, quotient, ratio, remainder
-from sfumato.studies.verdicts import ADAPTIVE, FAILS, FLAWED, HOLDS, OPEN, Asked, statuses, verdict
+from sfumato.studies.verdicts import ADAPTIVE, FAILS, FLAWED, HOLDS, OPEN, TESTED, Asked, statuses, verdict
 
 ABOVE = Asked("ran-x", "above", 0.5)
 

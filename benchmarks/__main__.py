@@ -20,6 +20,7 @@ from benchmarks import (
     help_time,
     phase_cost,
     phase_device,
+    ray_release,
     release_memory,
     release_throughput,
     sweep_cost,
@@ -30,6 +31,7 @@ from benchmarks import (
 BENCHMARKS = {
     "release-throughput": release_throughput.run,
     "release-memory": release_memory.run,
+    "ray-release": ray_release.run,
     "sweep-cost": sweep_cost.run,
     "help-time": help_time.run,
     "filter-speed": filter_speed.run,

@@ -21,11 +21,11 @@ from sfumato.core.dataset import Splits
 from sfumato.core.errors import DataError
 from sfumato.data.encoding.images import png
 from sfumato.mechanisms.phase.mechanism import Phase
-from sfumato.studies import SCALES, phase, phase_critic, phase_points, run_study
+from sfumato.studies import SCALES, _limited, phase, phase_critic, phase_points, run_study
 from sfumato.studies.base import Scale
 from sfumato.studies.papers import paper
 from sfumato.studies.phase_pictures import draw_pictures
-from sfumato.studies.phase_points import PAPERS_CUT, PUBLISHED, network_part
+from sfumato.studies.phase_points import PAPERS_CUT, PUBLISHED
 from sfumato.studies.phase_tables import table3, utility_and_privacy
 from sfumato.studies.rows import Row
 from sfumato.studies.verdicts import FAILS, HOLDS, verdict
@@ -194,8 +194,18 @@ def test_tables_share_the_points_of_a_network() -> None:
         parts: dict[tuple[str, str], Any] = {}
         for study in phase.STUDIES:
             for data in study.data if study.family == "phase" else ():
-                for part in study.scale(data, scale).parts:
-                    assert parts.setdefault((data, part.name), part) == part
+                whole = study.scale(data, scale)
+                for part in whole.parts:
+                    same = replace(part, data={"limit": whole.limit, **part.data})
+                    assert parts.setdefault((data, part.name), same) == same
+
+
+def test_limit_replaces_those_of_all_networks() -> None:
+    whole = phase_points.every_scale("cifar10", "cpu")
+    assert whole.limit is None and {part.data["limit"] for part in whole.parts} == {24_000, 9_000}
+    few = _limited(whole, 500)
+    assert few.limit == 500 and {part.data["limit"] for part in few.parts} == {500}
+    assert phase_points.network_scale("cifar10", "cpu").limit == 24_000
 
 
 def test_long_training_moves_photographs_and_nothing_else() -> None:
@@ -320,10 +330,8 @@ def test_fresh_critic_tells_turned_features_that_nothing_hides(parity: Splits) -
     assert same.area(np.ones(same.n)) == pytest.approx(0.5)
 
 
-def test_study_of_the_critic_compares_the_same_network_with_and_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = replace(network_part("digits", "smoke"), data={"limit": 400})
-    monkeypatch.setattr(phase_critic, "network_part", lambda *_: few)
-    found = phase_critic.rows(data="digits", scale="smoke")
+def test_study_of_the_critic_compares_the_same_network_with_and_without() -> None:
+    found = phase_critic.rows(data="digits", scale="smoke", limit=400)
     names = [row.name for row in found]
     assert len(set(names)) == len(names)
     asked = [row for row in found if row.asked is not None]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from sfumato.nets.doubling_convolution import DoublingConv2d
+
 Shape = tuple[int, ...]
 
 
@@ -108,7 +110,7 @@ def flat_decoder(payload: Shape, record: Shape, width: int) -> nn.Module:
             nn.Sigmoid(),
         )
     dims = len(record) - 1
-    conv, norm = (nn.Conv1d, nn.BatchNorm1d) if dims == 1 else (nn.Conv2d, nn.BatchNorm2d)
+    norm = nn.BatchNorm1d if dims == 1 else nn.BatchNorm2d
     half = tuple((side + 1) // 2 for side in record[1:])
     quarter = tuple((side + 1) // 2 for side in half)
     return nn.Sequential(
@@ -118,12 +120,18 @@ def flat_decoder(payload: Shape, record: Shape, width: int) -> nn.Module:
         nn.Unflatten(1, (width, *quarter)),  # (B, W, h/4, w/4)
         Residual(dims, width),
         Residual(dims, width),
-        nn.Upsample(size=half, mode="nearest"),
-        conv(width, width // 2, 3, padding=1),  # (B, W/2, h/2, w/2)
+        *_enlarged(quarter, half, width, width // 2, 3),  # (B, W/2, h/2, w/2)
         Residual(dims, width // 2),
         norm(width // 2),
         nn.ReLU(),
-        nn.Upsample(size=record[1:], mode="nearest"),
-        conv(width // 2, record[0], 5, padding=2),  # (B, C, h, w)
+        *_enlarged(half, record[1:], width // 2, record[0], 5),  # (B, C, h, w)
         nn.Sigmoid(),
     )
+
+
+def _enlarged(sides: Shape, to: Shape, channels: int, outputs: int, kernel: int) -> list[nn.Module]:
+    """Nearest-neighbour upsampling and a convolution; a doubled picture is convolved at its own size."""
+    if len(to) == 2 and to == tuple(2 * side for side in sides):
+        return [nn.Identity(), DoublingConv2d(channels, outputs, kernel)]  # weights are named as without it
+    conv = nn.Conv1d if len(to) == 1 else nn.Conv2d
+    return [nn.Upsample(size=to, mode="nearest"), conv(channels, outputs, kernel, padding=kernel // 2)]

@@ -148,8 +148,12 @@ def every_scale(data: str, scale: str) -> Scale:
 
 
 def _scale(parts: tuple[Part, ...], scale: str) -> Scale:
-    limit = parts[0].data["limit"]
-    return Scale(parts, EFFORTS[scale], limit=limit, warm_start=False, seeds=SEEDS[scale])
+    """One limit stands with the scale, several with their parts."""
+    first, *others = (part.data["limit"] for part in parts)
+    if all(limit == first for limit in others):
+        parts = tuple(replace(part, data={}) for part in parts)
+        return Scale(parts, EFFORTS[scale], limit=first, warm_start=False, seeds=SEEDS[scale])
+    return Scale(parts, EFFORTS[scale], warm_start=False, seeds=SEEDS[scale])
 
 
 def title(result: Mapping[str, Any]) -> str:

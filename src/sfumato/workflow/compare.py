@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -20,7 +21,7 @@ from sfumato.mechanisms import mechanism_class
 from sfumato.mechanisms.base import Progress, no_progress
 from sfumato.workflow.auditing import audit_run
 from sfumato.workflow.fitting import fit_run, resolve, splits_of
-from sfumato.workflow.processes import Job, Say, side_by_side
+from sfumato.workflow.processes import Job, Say, places, side_by_side
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def compare(
     if twice is not None:
         raise UsageError(f"two points are called '{twice}': give values that differ within six digits.")
     _claim(out, {"points": [f"points/{one}" for one in ids], "config": configs})
-    beside = 1 if splits is not None else compute.jobs(len(points))
+    beside = 1 if splits is not None else places(len(points))
     controls = out / "controls"
     before: dict[str, str] = {}
     tasks = []
@@ -125,8 +126,9 @@ def _fit_and_audit(
     machine: compute.Compute,
     splits: Splits | None,
 ) -> None:
-    """One point, here or in another process."""
-    folder.parent.mkdir(exist_ok=True)
+    """One point, here, in another process or on another machine."""
+    if not folder.parent.is_dir():
+        raise DataError(f"{platform.node()} does not see {folder.parent}: put --out where all machines see it.")
     started = time.perf_counter()
     with compute.using(machine):
         splits = splits or _splits(json.dumps(config["data"], sort_keys=True, default=str), config["run"]["seed"])

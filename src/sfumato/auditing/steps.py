@@ -20,7 +20,7 @@ from sfumato.core.randomness import derive_seed
 
 
 @dataclass(frozen=True)
-class Step:
+class AuditStep:
     """``do`` it for what it finds; steps that use the same of ``learners`` train it once if they are done together."""
 
     name: str
@@ -29,14 +29,14 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Steps:
+class AuditSteps:
     """The steps of one audit in the order of its report, and what is made of all that they found.
 
     The figures of a step depend on the seed and on the step, not on what was done before it. ``numbers`` is the size of
     a record, by which threads are chosen.
     """
 
-    every: Sequence[Step]
+    every: Sequence[AuditStep]
     seed: int
     numbers: int
     conclude: Callable[[Found], Audit]
@@ -65,7 +65,7 @@ class Steps:
         return self.joined(self.do(range(len(self.every)), say))
 
     def together(self) -> list[tuple[int, ...]]:
-        """Steps that share what they train, in one group each."""
+        """AuditSteps that share what they train, in one group each."""
         groups: list[tuple[frozenset[int], tuple[int, ...]]] = []
         for number, step in enumerate(self.every):
             mine = [group for group in groups if group[0] & step.learners]
@@ -76,14 +76,14 @@ class Steps:
         return sorted(group[1] for group in groups)
 
 
-def attack_steps(plans: Sequence[Plan], attacks: Sequence[Attack], name: str) -> Iterator[Step]:
+def attack_steps(plans: Sequence[Plan], attacks: Sequence[Attack], name: str) -> Iterator[AuditStep]:
     """A step for each attack."""
     for attack in attacks:
 
         def do(say: Say, attack: Attack = attack) -> Found:
             return carry_out([staged(plans, attack)], name, say)
 
-        yield Step(f"{attack.name}|{attack.target()}", do, frozenset(_learners(attack)))
+        yield AuditStep(f"{attack.name}|{attack.target()}", do, frozenset(_learners(attack)))
 
 
 def _learners(owner: Any) -> Iterator[int]:

@@ -127,9 +127,7 @@ def _outcome(trial: Trial, name: str, say: Say) -> Found:
     with asking(f"encoder|{asker}"):
         encoder_control = trial.encoder_control()
     with asking(asker):
-        outcome = attack(
-            stage.release, stage.knowledge, stage.truth, control=control, encoder_control=encoder_control
-        )
+        outcome = attack(stage.release, stage.knowledge, stage.truth, control=control, encoder_control=encoder_control)
     found.scores += outcome.scores
     found.titles[attack.name] = (attack.title or attack.name, attack.how)
     if attack.threat == RECONSTRUCTION:

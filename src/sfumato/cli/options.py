@@ -33,7 +33,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no log.
 Threads = Annotated[
     int | None, typer.Option("--threads", help="Threads of each process; default: one where networks are small.")
 ]
-Jobs = Annotated[int | None, typer.Option("--jobs", help="Points or attacks that run side by side; default: one a core.")]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", help="Points or attacks that run side by side; default: one a core.")
+]
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with the same keys as a run's config.toml.")]
 
 

@@ -35,7 +35,7 @@ def audit_run(
     jobs = compute.jobs(compute.MOST_JOBS) if splits is None and controls is None else 1
     if jobs == 1:
         return store(run, opened(run, effort, splits, controls or Controls(), say).audit(say), effort)
-    with TemporaryDirectory() as shared:
+    with TemporaryDirectory(dir=path, prefix=".controls-") as shared:  # where every process sees it
         order = Order(path, effort, Path(shared), compute.one_of(jobs))
         side_by_side([audit_job(order), *made_ready(order)], jobs, say, no_progress)
     scores: dict[str, Any] = read_json(path / "scores.json")

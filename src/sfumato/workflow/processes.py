@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.queues import Queue
 from typing import Any
 
@@ -76,7 +76,7 @@ def _schedule(pool: ProcessPoolExecutor, tasks: Sequence[Job]) -> None:
     while waiting or running:
         ready = [task for task in waiting if set(task.needs) <= done]
         for task in ready:
-            running[pool.submit(_work, task.work, task.arguments)] = task
+            running[pool.submit(_work, replace(task, then=None))] = task
         waiting = [task for task in waiting if task not in ready]
         finished, _ = wait(running, return_when=FIRST_COMPLETED)
         for future in finished:
@@ -104,9 +104,9 @@ def _begin(heard: Queue[str]) -> None:
         warnings.simplefilter("ignore")  # as in the parent: libraries warn their callers
 
 
-def _work(work: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+def _work(task: Job) -> Any:
     assert _heard is not None  # _begin has set it
-    return work(_heard.put, lambda *_: None, **arguments)
+    return task.work(_heard.put, lambda *_: None, **task.arguments)
 
 
 def _listen(heard: Queue[str], say: Say, over: threading.Event) -> None:

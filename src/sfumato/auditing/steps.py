@@ -21,11 +21,15 @@ from sfumato.core.randomness import derive_seed
 
 @dataclass(frozen=True)
 class AuditStep:
-    """``do`` it for what it finds; steps that use the same of ``learners`` train it once if they are done together."""
+    """``do`` it for what it finds; steps that use the same of ``learners`` train it once if they are done together.
+
+    What is ``slow`` is begun first.
+    """
 
     name: str
     do: Callable[[Say], Found]
     learners: frozenset[int] = frozenset()
+    slow: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class AuditSteps:
         return self.joined(self.do(range(len(self.every)), say))
 
     def together(self) -> list[tuple[int, ...]]:
-        """AuditSteps that share what they train, in one group each."""
+        """Steps that share what they train, in one group each; those that are likely to be long come first."""
         groups: list[tuple[frozenset[int], tuple[int, ...]]] = []
         for number, step in enumerate(self.every):
             mine = [group for group in groups if group[0] & step.learners]
@@ -73,7 +77,12 @@ class AuditSteps:
             learners = step.learners.union(*(group[0] for group in mine))
             members = sorted(number for group in mine for number in group[1])
             groups = [*others, (learners, (*members, number))]
-        return sorted(group[1] for group in groups)
+
+        def haste(group: tuple[frozenset[int], tuple[int, ...]]) -> tuple[bool, int, int]:
+            slow = bool(group[0]) or any(self.every[number].slow for number in group[1])
+            return not slow, -len(group[1]), group[1][0]
+
+        return [group[1] for group in sorted(groups, key=haste)]
 
 
 def attack_steps(plans: Sequence[Plan], attacks: Sequence[Attack], name: str) -> Iterator[AuditStep]:
@@ -83,7 +92,7 @@ def attack_steps(plans: Sequence[Plan], attacks: Sequence[Attack], name: str) ->
         def do(say: Say, attack: Attack = attack) -> Found:
             return carry_out([staged(plans, attack)], name, say)
 
-        yield AuditStep(f"{attack.name}|{attack.target()}", do, frozenset(_learners(attack)))
+        yield AuditStep(f"{attack.name}|{attack.target()}", do, frozenset(_learners(attack)), attack.slow)
 
 
 def _learners(owner: Any) -> Iterator[int]:

@@ -76,7 +76,7 @@ def synthetic_steps(
     every = [AuditStep("picture", picture), *_student_steps(name, release, splits, effort, seed, controls)]
     every += attack_steps(plans, suite(plans) if attacks is None else attacks, name)
     if isinstance(mechanism, LearnsByCounter) and attacks is None and effort.tries(CLAIM):
-        every.append(AuditStep("canaries", canaries))
+        every.append(AuditStep("canaries", canaries, slow=True))
     if effort.threats is None or effort.threats:
         every.append(AuditStep("fidelity", fidelity))
 
@@ -139,7 +139,7 @@ def _student_steps(
                 real = controls.get(f"student {student}:{label}", lambda: as_control(learns(raw, {})))
                 return Found(useful=learns(release, real))
 
-            yield AuditStep(f"student {student}|{label}", do)
+            yield AuditStep(f"student {student}|{label}", do, slow=True)
 
 
 def _gallery(release: Release, owner: Dataset) -> dict[str, FloatArray]:

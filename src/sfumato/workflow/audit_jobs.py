@@ -72,14 +72,14 @@ def made_ready(order: Order) -> list[Job]:
 
 
 def _open(say: Say, _progress: Any, *, order: Order, silent: bool = False) -> tuple[list[Numbers], float]:
-    """AuditSteps to be done together, the longest groups first."""
+    """Steps to be done together, in the order in which they are begun."""
     started = time.perf_counter()
     with compute.using(order.machine):
         if silent:
             _steps(order)
             return [], 0.0
         groups = _steps(order, partial(_titled, say, order.title)).together()
-    return sorted(groups, key=len, reverse=True), time.perf_counter() - started
+    return groups, time.perf_counter() - started
 
 
 def _do(say: Say, _progress: Any, *, order: Order, numbers: Numbers) -> tuple[dict[int, Found], float]:

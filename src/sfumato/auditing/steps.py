@@ -47,6 +47,8 @@ class AuditSteps:
 
     def do(self, numbers: Iterable[int], say: Say) -> dict[int, Found]:
         """What these steps found."""
+        import sklearn.ensemble  # noqa: F401 - libraries that are loaded later choose threads of their own
+
         found = {}
         with compute.threads(self.numbers), torch.random.fork_rng(devices=()):
             for number in numbers:

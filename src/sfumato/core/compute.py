@@ -75,12 +75,15 @@ def threads_for(numbers: int) -> int:
 
 @contextmanager
 def threads(numbers: int) -> Iterator[None]:
-    """Inside, torch works with the threads that suit records of so many numbers."""
+    """Inside, torch and the linear algebra of numpy, scipy and scikit-learn work with the threads that suit records of
+    so many numbers."""
     import torch
+    from threadpoolctl import threadpool_limits
 
     before = torch.get_num_threads()
     torch.set_num_threads(threads_for(numbers))
     try:
-        yield
+        with threadpool_limits(threads_for(numbers)):
+            yield
     finally:
         torch.set_num_threads(before)

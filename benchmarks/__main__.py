@@ -21,6 +21,7 @@ from benchmarks import (
     help_time,
     phase_cost,
     phase_device,
+    ray_release,
     release_memory,
     release_throughput,
     sweep_cost,
@@ -32,6 +33,7 @@ from benchmarks import (
 BENCHMARKS = {
     "release-throughput": release_throughput.run,
     "release-memory": release_memory.run,
+    "ray-release": ray_release.run,
     "sweep-cost": sweep_cost.run,
     "help-time": help_time.run,
     "filter-speed": filter_speed.run,

@@ -42,6 +42,7 @@ def test_ends_of_an_interval_are_told_apart(collect: ModuleType) -> None:
     assert collect.interval({"ci": [0.96501, 0.96503], "exact": False}) == "0.96501 … 0.96503"
     assert collect.interval({"ci": None, "exact": False}) == ""
     assert collect.interval({"ci": None, "exact": True}) == "exact"
+    assert collect.interval({"ci": [6.2946, None], "exact": False}) == "≥ 6.295"  # a bound has one end
 
 
 def test_records_and_people_stand_beside_a_figure(collect: ModuleType) -> None:

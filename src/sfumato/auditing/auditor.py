@@ -22,7 +22,7 @@ from sfumato.auditing.synthetic_audit import synthetic_steps
 from sfumato.auditing.trials import Found, suite
 from sfumato.auditing.utility import utility_scores
 from sfumato.auditing.wrong_key import wrong_key
-from sfumato.core import compute
+from sfumato.core import compute, memory
 from sfumato.core.dataset import Dataset, Splits
 from sfumato.core.errors import UsageError
 from sfumato.core.leakage import with_leakage
@@ -30,6 +30,9 @@ from sfumato.core.randomness import derive_seed
 from sfumato.core.threats import CLAIM
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.capabilities import Rotates, Samples
+
+_COPIES = 4
+"""Of the owner's records, in an audit that compares them with drawn ones."""
 
 
 def audit(
@@ -60,9 +63,12 @@ def audit(
     Returns:
         Scores of utility and attacks, what could not be run and why, and what a report shows.
     """
-    return audit_steps(
+    steps = audit_steps(
         mechanism, splits, attacks=attacks, effort=effort, seed=seed, controls=controls, neighbour=neighbour
-    ).audit(say)
+    )
+    for note in steps.notes:
+        say(f"{mechanism.name}: {note}")
+    return steps.audit(say)
 
 
 def audit_steps(
@@ -77,12 +83,21 @@ def audit_steps(
 ) -> AuditSteps:
     """The same audit, to be done in parts; the arguments are those of ``audit``."""
     with compute.threads(splits.victim.x[0].size):
-        mixed, controls = _mixed(splits, seed), controls or Controls()
+        compute.bring(mechanism)
+        used, controls = _drawn(mechanism, splits, seed), controls or Controls()
         if isinstance(mechanism, Samples):
-            return synthetic_steps(mechanism, mixed, attacks, effort, seed, controls, neighbour)
+            return _told(synthetic_steps(mechanism, used, attacks, effort, seed, controls, neighbour), splits, used)
         if effort.students:
             raise UsageError(f"{mechanism.name} releases no synthetic records to learn from: leave out --student.")
-        return _steps(mechanism, mixed, attacks, effort, seed, controls)
+        return _told(_steps(mechanism, used, attacks, effort, seed, controls), splits, used)
+
+
+def _told(steps: AuditSteps, splits: Splits, used: Splits) -> AuditSteps:
+    """The same steps; notes and result say which parts were not used whole."""
+    sizes = {name: (len(part), len(splits.parts[name])) for name, part in used.parts.items()}
+    drawn = {name: (some, every) for name, (some, every) in sizes.items() if some < every}
+    notes = [f"{some:,} of {every:,} records of the {name} are drawn" for name, (some, every) in drawn.items()]
+    return replace(steps, notes=notes, conclude=lambda found: replace(steps.conclude(found), drawn=drawn))
 
 
 def _steps(
@@ -142,9 +157,16 @@ def _steps(
     return AuditSteps(every, seed, splits.victim.x[0].size, conclude)
 
 
-def _mixed(splits: Splits, seed: int) -> Splits:
+def _drawn(mechanism: Mechanism, splits: Splits, seed: int) -> Splits:
     """The attacker's and the victims' records in random order: many attacks use the first so many of them, which are
-    all of one class if the file is sorted."""
+    all of one class if the file is sorted. Of more than memory takes, as many as it takes, and so of the owner's."""
+    most = memory.drawn(splits.victim.x[0].nbytes)
+    samples = isinstance(mechanism, Samples)
+    if samples:
+        memory.refuse_copies(_COPIES, splits.owner.x, f"the audit of {mechanism.name}", splits.owner.name)
     rng = np.random.default_rng(derive_seed(seed, "order"))
-    attacker, victim = (part.take(rng.permutation(len(part))) for part in (splits.attacker, splits.victim))
-    return replace(splits, attacker=attacker, victim=victim)
+    attacker, victim = (part.take(rng.permutation(len(part))[:most]) for part in (splits.attacker, splits.victim))
+    owner = splits.owner
+    if len(owner) > most and not samples:
+        owner = owner.take(np.sort(rng.permutation(len(owner))[:most]))
+    return Splits(owner, attacker, victim)

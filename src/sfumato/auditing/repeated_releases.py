@@ -48,14 +48,14 @@ class _Releases:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         size, self._most = scene.release.payload[0].size, max(scene.effort.averages)
-        self._rows = scene.some(affordable(len(scene.splits.victim), size * self._most))
-        self.victim = scene.splits.victim.take(self._rows)
+        self.rows = scene.some(affordable(len(scene.splits.victim), size * self._most))
+        self.victim = scene.splits.victim.take(self.rows)
 
     @cached_property
     def every(self) -> tuple[FloatArray, ...]:
         """As many as are averaged at most; one if they are all alike."""
         assert self.scene.repeat is not None  # or nobody asks
-        first = self.scene.release.payload[self._rows]
+        first = self.scene.release.payload[self.rows]
         further = self.scene.repeat(self.victim, self._most - 1, derive_seed(self.scene.seed, "victims"))
         return (first, *further) if any(not np.array_equal(first, payload) for payload in further) else (first,)
 
@@ -71,9 +71,10 @@ class _Averaged:
         if len(self._releases.every) == 1:
             return Found()
         say(f"{self._scene.name}: {attack.name}, {self._count} releases")
-        outcome = attack(self._release, self._knowledge, Truth(self._releases.victim))
-        named = f"{attack.name}-of-{self._count}"
-        return Found(repeated=[replace(s, attack=named, releases=self._count) for s in outcome.scores])
+        outcome = attack(self._release, self._knowledge, Truth(self._releases.victim, rows=self._releases.rows))
+        count = self._count
+        scores = [replace(s, attack=f"{s.attack}-of-{count}", releases=count) for s in outcome.scores]
+        return Found(repeated=scores)
 
     @cached_property
     def _release(self) -> Release:

@@ -37,13 +37,14 @@ class AuditSteps:
     """The steps of one audit in the order of its report, and what is made of all that they found.
 
     The figures of a step depend on the seed and on the step, not on what was done before it. ``numbers`` is the size of
-    a record, by which threads are chosen.
+    a record, by which threads are chosen. ``notes`` are lines that somebody should hear.
     """
 
     every: Sequence[AuditStep]
     seed: int
     numbers: int
     conclude: Callable[[Found], Audit]
+    notes: Sequence[str] = ()
 
     def do(self, numbers: Iterable[int], say: Say) -> dict[int, Found]:
         """What these steps found."""

@@ -14,7 +14,7 @@ from sfumato.core.run_folder import read_json
 from sfumato.mechanisms.base import no_progress
 from sfumato.workflow.audit_jobs import Order, audit_job, made_ready
 from sfumato.workflow.audited_folder import opened, store, to_be_audited
-from sfumato.workflow.processes import side_by_side
+from sfumato.workflow.processes import places, side_by_side
 
 
 def audit_run(
@@ -28,14 +28,15 @@ def audit_run(
 ) -> dict[str, Any]:
     """Attack the mechanism in a run folder and store what was found there.
 
-    Independent attacks run side by side, in as many processes as ``core.compute`` allows, unless ``splits`` or
-    ``controls`` are given: these belong to this process. The figures are the same.
+    Independent attacks run side by side, in as many processes as ``core.compute`` allows, unless networks
+    are on another device or ``splits`` or ``controls`` are given: these belong to this process. The figures are the same.
     """
     run = to_be_audited(path, again=again)
-    jobs = compute.jobs(compute.MOST_JOBS) if splits is None and controls is None else 1
+    apart = splits is None and controls is None and compute.on_cpu()
+    jobs = places(compute.MOST_JOBS) if apart else 1
     if jobs == 1:
         return store(run, opened(run, effort, splits, controls or Controls(), say).audit(say), effort)
-    with TemporaryDirectory(dir=path, prefix=".controls-") as shared:  # where every process sees it
+    with TemporaryDirectory(dir=path, prefix=".controls-") as shared:  # where other machines see it
         order = Order(path, effort, Path(shared), compute.one_of(jobs))
         side_by_side([audit_job(order), *made_ready(order)], jobs, say, no_progress)
     scores: dict[str, Any] = read_json(path / "scores.json")

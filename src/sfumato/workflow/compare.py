@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -20,7 +21,7 @@ from sfumato.mechanisms.base import Progress, no_progress
 from sfumato.workflow.audit_jobs import Order, audit_job, records_in
 from sfumato.workflow.auditing import audit_run
 from sfumato.workflow.fitting import fit_run, resolve
-from sfumato.workflow.processes import Job, Say, side_by_side
+from sfumato.workflow.processes import Job, Say, places, side_by_side
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def compare(
     if twice is not None:
         raise UsageError(f"two points are called '{twice}': give values that differ within six digits.")
     _claim(out, {"points": [f"points/{one}" for one in ids], "config": configs})
-    beside = 1 if splits is not None else compute.jobs(compute.MOST_JOBS)
+    beside = 1 if splits is not None else places(compute.MOST_JOBS)
     controls = out / "controls"
     before: dict[str, str] = {}
     tasks = []
@@ -91,7 +92,7 @@ def compare(
         order = Order(folder, effort, controls, compute.one_of(beside), f"{number}/{len(points)}")
         arguments = {"order": order, "config": config, "start": None if start is None else out / "points" / start}
         needs = _needs(point, start, ids, out)
-        if beside == 1:
+        if beside == 1 or not compute.on_cpu():
             tasks.append(Job(point.id, _fit_and_audit, {**arguments, "splits": splits}, needs))
         else:
             tasks.append(Job(point.id, _fit, arguments, needs, then=partial(_audited, order)))
@@ -119,7 +120,8 @@ def _fit(say: Say, progress: Progress, *, order: Order, config: dict[str, Any], 
 def _fitted(
     say: Say, progress: Progress, order: Order, config: dict[str, Any], start: Path | None, splits: Splits
 ) -> None:
-    order.path.parent.mkdir(exist_ok=True)
+    if not order.path.parent.is_dir():
+        raise DataError(f"{platform.node()} does not see {order.path.parent}: put --out where all machines see it.")
     say(f"{order.title} {order.path.name}: fit")
     fit_run(config, order.path, resume=True, start=start, splits=splits, progress=progress)
 

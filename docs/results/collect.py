@@ -143,6 +143,7 @@ equation, table and figure of the papers went is on the page on [coverage](cover
 - *holds in the paper's setting, but not under an adaptive attacker*: it holds for the paper's attacker, not for the
   worst of our suite.
 - *proof does not go through*: a test of this repository shows where it breaks.
+- *holds, shown by a test*: it is about what the code computes, not about figures; the test is named as the command.
 - *not settled at this scale*: the interval holds both answers, the run is too small to compare with the paper's, or it
   has not been measured yet. What an adaptive attacker breaks is not settled where the paper's own setting is not.
 """
@@ -238,6 +239,8 @@ def item_line(said: Paper, item: Item, results: list[Result]) -> str:
 
 def item_status(said: Paper, item: Item, results: list[Result]) -> str:
     """What came of its claims; without any, whether it was run; and the note."""
+    if item.data:
+        results = [result for result in results if result["data"] == item.data]
     found = list(dict.fromkeys(s.status for one in item.claims for s in statuses(said.claims[one], results)))
     if not found and item.studies:
         run = {result["study"] for result in results}

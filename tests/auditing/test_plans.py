@@ -51,7 +51,7 @@ def stage(digits: Splits) -> AuditStage:
 
 def test_keyed_and_shared_mechanism_gets_both_suites(stage: AuditStage) -> None:
     schema = stage.splits.schema
-    wanted = [*features_suite(schema), *rotations_suite(schema, "digit"), *shared_suite()]
+    wanted = [*features_suite(schema), *rotations_suite(schema, ("digit",)), *shared_suite()]
     found = [trial.attack.name for trial in trials(stage.plans)]
     assert found[: len(wanted)] == [attack.name for attack in wanted]  # plugins of this machine come after
 

@@ -19,7 +19,8 @@ from sfumato.studies import studies
 from sfumato.studies.papers import PAPERS, Claim, Item, claim, paper
 
 ROOT = Path(__file__).parents[2]
-NAMES = {study.name for study in studies()}
+STUDIES = {study.name: study for study in studies()}
+NAMES = set(STUDIES)
 CLAIMS = [one for name in PAPERS for one in paper(name).claims.values()]
 ITEMS = [(name, item) for name in PAPERS for item in paper(name).items]
 _LINE = 200
@@ -54,15 +55,24 @@ def not_said(quote: str, words: str) -> list[str]:
     return missing
 
 
+@cache
+def numbers_in(words: str) -> dict[str, list[int]]:
+    """Every number of the text as it is written, and where."""
+    found: dict[str, list[int]] = {}
+    for one in re.finditer(r"(?<![\d.,])\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?(?![\d]|[.,]\d)", words):
+        found.setdefault(one.group().rstrip(","), []).append(one.start())
+    return found
+
+
 def places(number: float, words: str) -> list[int]:
     """Where the text has the number, as it stands or in per cent, and not merely as a piece of another one."""
     values = (number, round(100 * number, 9))
     forms = {f"{value:.{digits}f}" for value in values for digits in range(7)}
     forms |= {f"{number:g}", f"{100 * number:g}", *(f"{number:.{d}e}" for d in range(4))}
-    exact = {form for form in forms if float(form) in values} | scientific(number)
+    exact = {form for form in forms if float(form) in values}
     exact |= {f"{value:,.0f}" for value in values if value >= 1000 and value == round(value)}
-    alone = (rf"(?<![\d.,]){re.escape(form)}(?![\d]|[.,]\d)" for form in exact)
-    return sorted({found.start() for form in alone for found in re.finditer(form, words)})
+    found = [place for form in exact for place in numbers_in(words).get(form, [])]
+    return sorted({*found, *(max(words.find(form), 0) for form in scientific(number) if form in words)})
 
 
 def is_printed(number: float, words: str) -> bool:
@@ -144,6 +154,7 @@ def test_item_of_a_paper_went_somewhere(name: str, item: Item) -> None:
     assert item.says
     assert item.code or item.studies or item.note, f"{name}, {item.where}: a blank"
     assert set(item.studies) <= NAMES
+    assert not item.data or all(item.data in STUDIES[one].data for one in item.studies)
     assert set(item.claims) <= set(paper(name).claims)
     for place in item.code:
         module, _, member = place.partition(":")

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
+import wave
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from sfumato.core.errors import UsageError
+from sfumato.core.run_folder import read_json
+from sfumato.data import entry
 from sfumato.mechanisms import mechanism_class
 from sfumato.studies import SCALES, filter_digits, filter_users, ran, run_study, studies, synth_ours
 from sfumato.studies.base import Measurement, Scale, Study
@@ -85,6 +93,41 @@ def test_every_other_study_has_rows_too(folder: Path, name: str) -> None:
     found = run_study(name, data="digits", scale="smoke", out=folder)
     assert found["rows"]
     assert any(row["claim"] is not None for row in found["rows"])
+
+
+def image(rng: np.random.Generator) -> dict[str, bytes]:
+    kept = io.BytesIO()
+    Image.fromarray(rng.integers(0, 256, (70, 90, 3), dtype=np.uint8)).save(kept, format="PNG")
+    return {"bytes": kept.getvalue()}
+
+
+def sound(rng: np.random.Generator) -> dict[str, bytes]:
+    kept = io.BytesIO()
+    with wave.open(kept, "wb") as file:
+        file.setparams((1, 2, 8000, 0, "NONE", ""))
+        file.writeframes(rng.integers(-9000, 9000, 2000, dtype=np.int16).tobytes())
+    return {"bytes": kept.getvalue()}
+
+
+@pytest.mark.parametrize("name", ["imagenet", "ubisound"])
+def test_papers_data_that_are_not_public_run_as_soon_as_they_are_there(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On made-up records of the same shape."""
+    rng = np.random.default_rng(0)
+    (tmp_path / "data" / name).mkdir(parents=True)
+    for part, rows in (("train", 120), ("test", 60)):
+        cells = [image(rng) if name == "imagenet" else sound(rng) for _ in range(rows)]
+        labels = [row % 3 if name == "imagenet" else ("dog", "door", "rain")[row % 3] for row in range(rows)]
+        table = pa.table({entry(name).x: cells, entry(name).utility[0]: labels})
+        pq.write_table(table, tmp_path / "data" / name / f"{part}.parquet")
+    monkeypatch.setenv("SFUMATO_DATA", str(tmp_path / "data"))
+    monkeypatch.setitem(ran.FIGURE5.__dict__, "scale", cheap(ran.FIGURE5, limit=150))
+    found = run_study("ran-figure5", data=name, scale="smoke", out=tmp_path / "out")
+    assert found["rows"] and (tmp_path / "out" / "ran-figure5.png").is_file()
+    ran_folder = next((tmp_path / "out").glob("release/points/ran-*"))
+    asked = read_json(ran_folder / "mechanism.json")["params"]["architecture"]
+    assert asked == ("vgg16" if name == "imagenet" else "auto")
 
 
 @pytest.mark.parametrize("study", studies(), ids=lambda study: study.name)

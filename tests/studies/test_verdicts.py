@@ -10,7 +10,7 @@ import pytest
 
 from sfumato.core.errors import RuleBroken
 from sfumato.studies.papers import Claim
-from sfumato.studies.rows import Row, aligned, bound_row, difference, over_seeds, ratio
+from sfumato.studies.rows import Row, aligned, bound_row, difference, over_seeds, quotient, ratio, remainder
 from sfumato.studies.verdicts import ADAPTIVE, FAILS, FLAWED, HOLDS, OPEN, Asked, statuses, verdict
 
 ABOVE = Asked("ran-x", "above", 0.5)
@@ -87,6 +87,18 @@ def test_ratio_over_the_same_victims_is_paired() -> None:
     common = rng.uniform(0.5, 1.5, size=500)
     value, (low, high) = ratio(result(2.0 * common), result(common))
     assert (value, low, high) == pytest.approx((2.0, 2.0, 2.0))
+
+
+def test_quotient_of_different_victims_has_the_spread_of_both() -> None:
+    rng = np.random.default_rng(0)
+    draws = rng.normal(2.0, 0.1, 20_000) / rng.normal(1.0, 0.03, 20_000)
+    ours = {"value": 2.0, "ci": [2.0 - 0.196, 2.0 + 0.196]}
+    theirs = {"value": 1.0, "ci": [1.0 - 0.0588, 1.0 + 0.0588]}
+    value, ends = quotient(({}, ours), ({}, theirs))
+    assert value == 2.0
+    assert ends == pytest.approx(np.percentile(draws, [2.5, 97.5]), abs=0.03)
+    value, (low, high) = remainder(({}, ours), ({}, theirs))
+    assert value == 1.0 and (high - low) / 2 == pytest.approx((0.196**2 + 0.0588**2) ** 0.5)
 
 
 def test_pairs_of_one_person_count_as_one() -> None:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from sfumato.core import compute
 from sfumato.core.dataset import Dataset
 from sfumato.core.fresh_seeds import asking
 from sfumato.core.randomness import derive_seed
@@ -127,12 +128,14 @@ def fit_decoder(
         network.train()
         for rows in minibatches(len(target), schedule.batch, derive_seed(seed, epoch)):
             optimiser.zero_grad()
-            loss(network(inputs[rows]), target[rows]).backward()  # type: ignore[no-untyped-call]
+            with compute.learning():
+                error = loss(network(inputs[rows]), target[rows])
+            error.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             rates.step()
-        error = judge(forward_in_batches(network, held[0]), held[1]).item()
-        if error < best:
-            best, kept = error, copy.deepcopy(network.state_dict())
+        judged = judge(forward_in_batches(network, held[0]), held[1]).item()
+        if judged < best:
+            best, kept = judged, copy.deepcopy(network.state_dict())
     network.load_state_dict(kept)
     if otherwise is not None and judge(forward_in_batches(otherwise, held[0]), held[1]).item() < best:
         return otherwise  # nobody is worse off for having seen the release

@@ -83,6 +83,7 @@ def audit_steps(
 ) -> Steps:
     """The same audit, to be done in parts; the arguments are those of ``audit``."""
     with compute.threads(splits.victim.x[0].size):
+        compute.bring(mechanism)
         used, controls = _drawn(mechanism, splits, seed), controls or Controls()
         if isinstance(mechanism, Samples):
             return _told(synthetic_steps(mechanism, used, attacks, effort, seed, controls, neighbour), splits, used)

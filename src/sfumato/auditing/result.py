@@ -22,13 +22,14 @@ class Audit:
     """What was measured, and what a report shows of it.
 
     ``titles`` says, for each attack, what a report calls it and what it does. ``confusion`` is, for each private
-    label, what the worst attribute attack took for what: its name, the classes, and a matrix with the truth in rows and
-    the guess in columns. ``information`` is an estimate and ranks nothing. ``wrong_key`` is the accuracy that other
-    keys than the right one give, {} for a mechanism without keys. ``repeated`` are attacks on the mean of several
-    releases of the same records: they rank nothing, for whoever releases once. ``fairness`` is how the groups of each
-    private label fare with what the classifiers of ``utility`` say; it ranks nothing either. ``answers`` are the
-    classes that each attribute attack took the victims for, under ``attack|label|answer``. ``drawn`` says of each part
-    that is too large for memory how many of its records were drawn for the audit, and how many it has.
+    label, what the worst attribute attack took for what: its name, the classes, and a matrix with the truth in rows
+    and the guess in columns. ``information`` is an estimate and ranks nothing. ``wrong_key`` is the accuracy that
+    other keys than the right one give, by label and on average, {} for a mechanism without keys. ``repeated`` are
+    attacks on the mean of several releases of the same records: they rank nothing, for whoever releases once.
+    ``fairness`` is how the groups of each private label fare with what the classifiers of ``utility`` say; it ranks
+    nothing either. ``answers`` are the classes that each attribute attack took the victims for, under
+    ``attack|label|answer``. ``drawn`` says of each part that is too large for memory how many of its records were
+    drawn for the audit, and how many it has.
     """
 
     mechanism: str

@@ -20,6 +20,7 @@ from sfumato.cli.options import (
     Address,
     Config,
     Data,
+    Device,
     Domain,
     EngineName,
     Id,
@@ -27,6 +28,7 @@ from sfumato.cli.options import (
     Json,
     LedgerFile,
     Limit,
+    Precision,
     Private,
     Quiet,
     Seed,
@@ -94,6 +96,8 @@ def demo(
     out: Annotated[Path, typer.Option("--out", help="Where runs and report go.")] = Path("sfumato-demo"),
     seed: Seed = 0,
     jobs: Jobs = None,
+    device: Device = "auto",
+    precision: Precision = None,
     threads: Threads = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -102,7 +106,7 @@ def demo(
     from sfumato.cli.output import Talk, print_json, print_text
     from sfumato.workflow.demo import run_demo, summary
 
-    with Talk(quiet) as talk, machine(threads, jobs):
+    with Talk(quiet) as talk, machine(device, precision, threads=threads, jobs=jobs):
         results, page = run_demo(out, seed=seed, progress=talk.epoch, say=talk.say)
     if json:
         print_json({"report": str(page), "points": results})
@@ -136,6 +140,8 @@ def fit(
     help_params: Annotated[
         bool, typer.Option("--help-params", help="List the mechanism's hyper-parameters and stop.")
     ] = False,
+    device: Device = "auto",
+    precision: Precision = None,
     threads: Threads = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -166,7 +172,8 @@ def fit(
         labels = {"--utility": utility, "--private": private, "--config": config}
         records = {"--data": data, "--x": x, "--id": subject, "--limit": limit, "--domain": domain, "--seed": seed}
         pointless = {**labels, **records, "--shares": shares}
-        _fit_users(name, users, base, out, typed, pointless, resume=resume, json=json, quiet=quiet)
+        with machine(device, precision, threads=threads):
+            _fit_users(name, users, base, out, typed, pointless, resume=resume, json=json, quiet=quiet)
         return
     resolved = resolve(
         name,
@@ -177,7 +184,7 @@ def fit(
     folder = out or Path("runs") / f"{name}-{Path(str(resolved['data']['source'])).stem}"
     if resume and not folder.exists():
         raise DataError(f"there is nothing to resume in {folder}: leave out --resume to start.")
-    with Talk(quiet) as talk, machine(threads):
+    with Talk(quiet) as talk, machine(device, precision or asked.get("precision"), threads=threads):
         talk.say(f"{name}: fit")
         begun = start_of(config, asked)
         fitted = fit_run(
@@ -243,6 +250,8 @@ def release(
     rows: Annotated[int | None, typer.Option("--rows", help="synth: how many synthetic records.")] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="synth: one class, label=value. Repeatable.")] = None,
     png: Annotated[bool, typer.Option("--png", help="synth: pictures as PNG files.")] = False,
+    device: Device = "auto",
+    threads: Threads = None,
     ledger: LedgerFile = None,
     jobs: Annotated[int | None, typer.Option("--jobs", help="Workers of --engine ray on this machine.")] = None,
     engine: EngineName = "local",
@@ -265,7 +274,7 @@ def release(
         raise UsageError("--jobs goes with --engine ray: one process releases here.")
     if rows is not None and (labels or unprotected):
         raise UsageError("--labels goes with --data: synthetic records always have their labels.")
-    with Talk(quiet) as talk:
+    with Talk(quiet) as talk, machine(device, threads=threads):
         if rows is not None:
             given = dict(parse_pair(text) for text in only or ())
             say = lambda done: talk.step(f"drew {done:,} records")  # noqa: E731
@@ -288,6 +297,8 @@ def audit(
     geometry: GeometryName = "pca",
     student: Students = None,
     again: Annotated[bool, typer.Option("--again", help="Replace the scores of an earlier audit.")] = False,
+    device: Device = "auto",
+    precision: Precision = None,
     jobs: Jobs = None,
     threads: Threads = None,
     engine: EngineName = "local",
@@ -311,7 +322,11 @@ def audit(
     )
     from sfumato.workflow import audit_run
 
-    with Talk(quiet) as talk, machine(threads, jobs), engine_named(engine, address, jobs):
+    with (
+        Talk(quiet) as talk,
+        machine(device, precision, threads=threads, jobs=jobs),
+        engine_named(engine, address, jobs),
+    ):
         scores = audit_run(run, effort=effort_named(effort, geometry, student or ()), again=again, say=talk.say)
     if json:
         print_json(scores)
@@ -342,6 +357,8 @@ def sweep(
     effort: EffortName = "cpu",
     seed: Seed = 0,
     jobs: Jobs = None,
+    device: Device = "auto",
+    precision: Precision = None,
     threads: Threads = None,
     engine: EngineName = "local",
     address: Address = None,
@@ -357,7 +374,11 @@ def sweep(
 
     defaults = mechanism_class(mechanism).parameters()
     name, values = parse_knob(knob, defaults, mechanism)
-    with Talk(quiet) as talk, machine(threads, jobs), engine_named(engine, address, jobs):
+    with (
+        Talk(quiet) as talk,
+        machine(device, precision, threads=threads, jobs=jobs),
+        engine_named(engine, address, jobs),
+    ):
         results = run_sweep(
             mechanism,
             data_config({}, data, x, utility, private, subject, limit, domain, shares),
@@ -408,6 +429,8 @@ def reproduce(
     out: Annotated[Path | None, typer.Option("--out", help="Folder; default runs/PAPER-DATA-SCALE.")] = None,
     seed: Seed = 0,
     jobs: Jobs = None,
+    device: Device = "auto",
+    precision: Precision = None,
     threads: Threads = None,
     engine: EngineName = "local",
     address: Address = None,
@@ -425,7 +448,11 @@ def reproduce(
         else:
             OUT.print(study_list(studies()))
         return
-    with Talk(quiet) as talk, machine(threads, jobs), engine_named(engine, address, jobs):
+    with (
+        Talk(quiet) as talk,
+        machine(device, precision, threads=threads, jobs=jobs),
+        engine_named(engine, address, jobs),
+    ):
         result = run_study(
             study, data=data, scale=scale, limit=limit, out=out, seed=seed, progress=talk.epoch, say=talk.say
         )

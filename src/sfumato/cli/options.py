@@ -50,12 +50,24 @@ EngineName = Annotated[
 Address = Annotated[
     str | None, typer.Option("--address", help="The Ray cluster, host:port; default: workers of this machine.")
 ]
+Device = Annotated[str, typer.Option("--device", help="Where networks are computed: auto, cpu, cuda, cuda:1 or mps.")]
+Precision = Annotated[
+    str | None, typer.Option("--precision", help="Of training networks and attackers: auto, fp32 or bf16.")
+]
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with the same keys as a run's config.toml.")]
 
 
-def machine(threads: int | None, jobs: int | None = None) -> AbstractContextManager[None]:
-    """What a command uses of the machine: all cores, unless told otherwise."""
-    return compute.using(compute.Compute(threads, compute.cores() if jobs is None else jobs))
+def machine(
+    device: str, precision: str | None = None, *, threads: int | None = None, jobs: int | None = None
+) -> AbstractContextManager[None]:
+    """What a command uses of the machine: all cores and a graphics card, unless told otherwise."""
+    wanted = compute.Compute(
+        threads=threads,
+        jobs=compute.cores() if jobs is None else jobs,
+        device=device,
+        precision=precision or "auto",
+    )
+    return compute.using(wanted)
 
 
 @contextmanager
@@ -156,7 +168,7 @@ def read_config(path: Path | None) -> dict[str, Any]:
 
 
 _KEYS: dict[str, dict[str, type]] = {
-    "run": {"command": str, "mechanism": str, "seed": int, "version": str, "start": str},
+    "run": {"command": str, "mechanism": str, "seed": int, "version": str, "start": str, "precision": str},
     "data": {
         "source": str, "x": list, "utility": list, "private": list, "id": str, "limit": int, "domain": str,
         "shares": tuple,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sfumato
+from sfumato.core import compute
 from sfumato.core.documents import json_value, toml_table
 from sfumato.core.errors import DataError
 
@@ -69,7 +70,7 @@ def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
     from safetensors.torch import save_file
 
     with atomic(path) as part:
-        save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, part)
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, part)
 
 
 def write_once(path: Path, write: Callable[[Path], None]) -> bool:
@@ -263,7 +264,7 @@ class RunFolder:
 
 
 def environment() -> dict[str, Any]:
-    """Versions that a figure may depend on."""
+    """Versions that a figure may depend on, and what of the machine was used."""
     from importlib.metadata import version
 
     packages = ("torch", "numpy", "scikit-learn", "pyarrow")
@@ -273,6 +274,7 @@ def environment() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "cores": os.cpu_count(),
         **{package: version(package) for package in packages},
+        "used": compute.recorded(),
     }
 
 

@@ -64,7 +64,8 @@ def rows_of(source: Source, roles: Roles) -> Hashes:
 def public_size(opened: LocatedSource, rows: int) -> int:
     """Return the number of rows as far as it is public: rounded up to a power of two, or that of the named set."""
     rounded = 1 << max(rows - 1, 0).bit_length()
-    return rounded if opened.entry is None else min(rounded, sum(opened.entry.rows))
+    known = 0 if opened.entry is None else sum(opened.entry.rows)
+    return min(rounded, known) if known else rounded
 
 
 def within_limit(

@@ -105,10 +105,12 @@ class Mechanism(Parametrised, ABC):
             raise UsageError(f"{self.name} cannot start from a fitted {start.name}.")
         self.schema_, self.labels_ = data.schema, tuple(data.utility)
         with compute.threads(data.x[0].size):
+            compute.bring(start)
             self._build(data.schema)
             with memory.at_random(data.x):
                 self._fit(data, run, progress, start)
         self._settle()
+        compute.bring(self)
         if run is not None:
             self.save(run.path)
             run.finish()
@@ -251,6 +253,7 @@ class Mechanism(Parametrised, ABC):
     def _check_fitted(self) -> None:
         if not hasattr(self, "schema_"):
             raise UsageError(f"this {type(self).__name__} is not fitted yet: call fit first.")
+        compute.bring(self)
 
 
 def _broken(promised: Guarantee, data: Dataset, seed: int | None) -> dict[str, str]:

@@ -105,7 +105,7 @@ def averaged(data: Dataset, rows: Rows, test: Dataset, rounds: int, seed: int) -
             model = classifier(size, classes, 0)
             model.load_state_dict(shared.state_dict())
             generator = torch.Generator().manual_seed(derive_seed(seed, "fedavg", place, number))
-            kept = torch.from_numpy(own)
+            kept = torch.as_tensor(own)
             train_locally(model, x[kept], y[kept], 1, 32, 0.05, generator)
             states.append(model.state_dict())
         shared.load_state_dict(

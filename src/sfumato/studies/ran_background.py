@@ -151,7 +151,7 @@ def _keep(out: Path, pictures: Pasted, results: list[Result]) -> None:
     for result in results[1:]:  # raw records need no rebuilding
         best = MIRROR if result["mechanism"] in ("dnn", "ran") else WORST
         kept[result["point"]] = result["pictures"][best].astype(np.float32)
-    write_tensors(out / "rebuilt.safetensors", {name: torch.from_numpy(values) for name, values in kept.items()})
+    write_tensors(out / "rebuilt.safetensors", {name: torch.as_tensor(values) for name, values in kept.items()})
 
 
 def draw(_data: str, folder: Path, path: Path) -> None:

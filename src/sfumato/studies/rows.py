@@ -127,6 +127,36 @@ def ratio(ours: Scored, theirs: Scored) -> tuple[float, Interval]:
     return statistic(np.ones(len(a))), bootstrap(statistic, len(a), whose)
 
 
+def quotient(ours: Scored, theirs: Scored) -> tuple[float, Interval]:
+    """The ratio of two means over different victims, as ``ratio``; its interval adds the relative half-widths of
+    both in squares, as those of independent figures.
+    """
+    (_, a), (_, b) = ours, theirs
+    value = float(a["value"] / max(b["value"], 1e-12))
+    low, high = (value * half for half in _halves(a, b, max(a["value"], 1e-12), max(b["value"], 1e-12)))
+    return value, (value - low, value + high)
+
+
+def remainder(
+    ours: tuple[Mapping[str, Any], Mapping[str, Any]], theirs: tuple[Mapping[str, Any], Mapping[str, Any]]
+) -> tuple[float, Interval]:
+    """The difference of two means over different victims, with the half-widths of both added in squares."""
+    (_, a), (_, b) = ours, theirs
+    value = float(a["value"] - b["value"])
+    low, high = _halves(a, b, 1.0, 1.0)
+    return value, (value - low, value + high)
+
+
+def _halves(a: Mapping[str, Any], b: Mapping[str, Any], of_a: float, of_b: float) -> tuple[float, float]:
+    """How far down and up the difference of two independent figures may be, each in its own unit."""
+
+    def half(one: int, other: int) -> float:
+        far, near = abs(a["ci"][one] - a["value"]) / of_a, abs(b["ci"][other] - b["value"]) / of_b
+        return float((far**2 + near**2) ** 0.5)
+
+    return half(0, 1), half(1, 0)
+
+
 def aligned(*scored: Scored) -> tuple[list[Values], npt.NDArray[Any] | None]:
     """The values of several scores for the victims whom all of them have, in one order, and whose record each is.
 

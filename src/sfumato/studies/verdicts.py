@@ -16,8 +16,9 @@ HOLDS = "holds"
 FAILS = "does not hold"
 ADAPTIVE = "holds in the paper's setting, but not under an adaptive attacker"
 FLAWED = "proof does not go through"
+TESTED = "holds, shown by a test"
 OPEN = "not settled at this scale"
-STATUSES = (HOLDS, ADAPTIVE, FAILS, FLAWED, OPEN)
+STATUSES = (HOLDS, ADAPTIVE, FAILS, FLAWED, TESTED, OPEN)
 
 Setting = Literal["paper", "adaptive"]
 
@@ -70,14 +71,17 @@ _KEPT = "it holds in the paper's setting"
 
 
 def statuses(claim: Claim, results: Iterable[Mapping[str, Any]]) -> list[Status]:
-    """The status of a claim on every data set on which a stored study put it to a figure."""
+    """The status of a claim on every data set on which a stored study put it to a figure.
+
+    A claim that is put to no study is one that a test of this repository shows, or refutes (``flaw``).
+    """
     found: dict[str, list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
     for result in results:
         for row in result["rows"]:
             if row.get("claim") == claim.id:
                 found.setdefault(result["data"], []).append((result, row))
     if not found:
-        return [Status(FLAWED if claim.flaw else OPEN, "")]
+        return [Status(FLAWED if claim.flaw else TESTED if claim.check and not claim.studies else OPEN, "")]
     return [_status(claim, data, rows) for data, rows in found.items()]
 
 

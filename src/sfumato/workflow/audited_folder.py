@@ -63,8 +63,8 @@ def store(run: RunFolder, result: Audit, effort: Effort) -> dict[str, Any]:
         found = [score.to_json() for score in result.attacks if score.attack == attack]
         run.write_json(f"attacks/{attack}.json", {"attack": attack, "scores": found})
     each = {**each_record((*result.utility, *result.attacks)), **result.answers}
-    write_tensors(run.path / EACH_RECORD, {key: torch.from_numpy(values) for key, values in each.items()})
-    gallery = {name: torch.from_numpy(values.copy()) for name, values in result.gallery.items()}
+    write_tensors(run.path / EACH_RECORD, {key: torch.as_tensor(values) for key, values in each.items()})
+    gallery = {name: torch.as_tensor(values.copy()) for name, values in result.gallery.items()}
     write_tensors(run.path / "gallery.safetensors", gallery)
     run.write_json("features.json", result.features)
     run.write_json("scores.json", scores)

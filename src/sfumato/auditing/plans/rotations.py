@@ -49,8 +49,8 @@ class RotationsPlan(Plan):
         return self._visits([data], seed=seed)[0]
 
     def attacks(self) -> list[Attack]:
-        label = next(iter(self.scene.splits.victim.utility))
-        return rotations_suite(self.scene.splits.schema, label, **self.inverse_effort)
+        splits = self.scene.splits
+        return rotations_suite(splits.schema, tuple(splits.victim.utility), **self.inverse_effort)
 
     def grant(self, knowledge: Knowledge) -> Knowledge:
         return replace(knowledge, own_device=self._device, cloud=self._cloud)

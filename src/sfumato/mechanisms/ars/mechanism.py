@@ -226,7 +226,7 @@ class ARS(Mechanism):
         optimiser = torch.optim.Adam(network.parameters(), self.rate)
 
         def begin() -> Play:
-            z = torch.from_numpy(self.parties_[place].latents(records))
+            z = torch.as_tensor(self.parties_[place].latents(records))
 
             def play(rows: Tensor) -> dict[str, float]:
                 error = F.mse_loss(network(z[rows]), x[rows])
@@ -245,7 +245,7 @@ class ARS(Mechanism):
         optimiser = torch.optim.Adam(networks.parameters(), self.rate)
 
         def begin() -> Play:
-            z = torch.from_numpy(self.parties_[place].latents(records))
+            z = torch.as_tensor(self.parties_[place].latents(records))
 
             def play(rows: Tensor) -> dict[str, float]:
                 losses = {k: F.cross_entropy(networks[k](z[rows]), codes[k][rows]) for k in codes}

@@ -102,7 +102,7 @@ class DNNResized(DNN):
             for rows in minibatches(len(scores), self.batch, seed):
                 seen = scores[rows]
                 if not self.clean:
-                    seen = seen + torch.from_numpy(randomness.laplace(tuple(seen.shape), self.noise)).float()
+                    seen = seen + torch.as_tensor(randomness.laplace(tuple(seen.shape), self.noise)).float()
                 game.play(seen, y[rows])
 
     def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:

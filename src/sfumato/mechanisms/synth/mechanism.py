@@ -153,12 +153,12 @@ class Synth(Mechanism):
         """The records as the counter holds them, with weights where people are named."""
         from sfumato.privacy.query_counter import Records
 
-        x, y = as_tensor(data.x), torch.from_numpy(self._codes(data))
+        x, y = as_tensor(data.x), torch.as_tensor(self._codes(data))
         if not data.named:
             return Records(x, y)
         _, who, each = np.unique(data.ids, return_inverse=True, return_counts=True)
         weight = 1.0 / np.maximum(each, self.per_person)
-        return Records(x, y, torch.from_numpy(weight[who]), torch.from_numpy(who.astype(np.int64)))
+        return Records(x, y, torch.as_tensor(weight[who]), torch.as_tensor(who.astype(np.int64)))
 
     def _codes(self, data: Dataset) -> IntArray:
         """The joint class of each record; 0 without labels."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks import (
     ars_noise,
+    audit_jobs,
     dpsgd,
     filter_speed,
     help_time,
@@ -25,6 +26,7 @@ from benchmarks import (
     release_throughput,
     sweep_cost,
     synth_time,
+    threads,
     white_box,
 )
 
@@ -41,6 +43,8 @@ BENCHMARKS = {
     "ars-noise": ars_noise.run,
     "synth-time": synth_time.run,
     "white-box": white_box.run,
+    "threads": threads.run,
+    "audit-jobs": audit_jobs.run,
 }
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "bench.json"
 

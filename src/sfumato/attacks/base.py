@@ -72,6 +72,8 @@ class Attack(ABC):
     """Whether it compares several releases of the same victims (``knowledge.repeats``)."""
     one_by_one: ClassVar[bool] = False
     """Whether each victim costs it as much as the first: an audit shows it some of them."""
+    slow: ClassVar[bool] = False
+    """Whether it trains for long: where attacks run side by side, it is begun early."""
     grants: ClassVar[tuple[str, ...]] = ()
     """Secrets of the victims that it is told (``knowledge.granted``): an upper bound."""
     yardstick: ClassVar[bool] = False

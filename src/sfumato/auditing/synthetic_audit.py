@@ -19,7 +19,7 @@ from sfumato.auditing.payload_picture import picture
 from sfumato.auditing.plans.base import Scene
 from sfumato.auditing.plans.synthetic import NO_VICTIM, SyntheticPlan, membership_stage
 from sfumato.auditing.result import GALLERY, Audit, Say
-from sfumato.auditing.steps import Step, Steps, attack_steps
+from sfumato.auditing.steps import AuditStep, AuditSteps, attack_steps
 from sfumato.auditing.students import check_students, student_scores, usual_students
 from sfumato.auditing.trials import Found, suite
 from sfumato.auditing.utility import as_control
@@ -45,7 +45,7 @@ def synthetic_steps(
     seed: int,
     controls: Controls,
     neighbour: Dataset | None,
-) -> Steps:
+) -> AuditSteps:
     """What students learn, who is recognised as a member, what ε the answers show, and how alike the records are."""
     check_students(effort.students, splits.schema.shape)
     name = mechanism.name
@@ -73,12 +73,12 @@ def synthetic_steps(
         say(f"{name}: fidelity")
         return Found(information=fidelity_scores(release, splits, effort.task_epochs, seed))
 
-    every = [Step("picture", picture), *_student_steps(name, release, splits, effort, seed, controls)]
+    every = [AuditStep("picture", picture), *_student_steps(name, release, splits, effort, seed, controls)]
     every += attack_steps(plans, suite(plans) if attacks is None else attacks, name)
     if isinstance(mechanism, LearnsByCounter) and attacks is None and effort.tries(CLAIM):
-        every.append(Step("canaries", canaries))
+        every.append(AuditStep("canaries", canaries, slow=True))
     if effort.threats is None or effort.threats:
-        every.append(Step("fidelity", fidelity))
+        every.append(AuditStep("fidelity", fidelity))
 
     def conclude(found: Found) -> Audit:
         useful, fairness = apart(found.useful)
@@ -99,7 +99,7 @@ def synthetic_steps(
             features=found.features,
         )
 
-    return Steps(every, seed, splits.victim.x[0].size, conclude)
+    return AuditSteps(every, seed, splits.victim.x[0].size, conclude)
 
 
 def _left_out(release: Release) -> list[tuple[str, str]]:
@@ -113,7 +113,7 @@ def _left_out(release: Release) -> list[tuple[str, str]]:
 
 def _student_steps(
     name: str, release: Release, splits: Splits, effort: Effort, seed: int, controls: Controls
-) -> Iterator[Step]:
+) -> Iterator[AuditStep]:
     """Each student for each released label; the first student ranks. Its control learns from the owner's records."""
     victim = splits.victim
     raw = raw_release(splits.owner)
@@ -139,7 +139,7 @@ def _student_steps(
                 real = controls.get(f"student {student}:{label}", lambda: as_control(learns(raw, {})))
                 return Found(useful=learns(release, real))
 
-            yield Step(f"student {student}|{label}", do)
+            yield AuditStep(f"student {student}|{label}", do, slow=True)
 
 
 def _gallery(release: Release, owner: Dataset) -> dict[str, FloatArray]:

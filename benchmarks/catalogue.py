@@ -42,8 +42,10 @@ class Benchmark:
 BENCHMARKS: Mapping[str, Benchmark] = {
     "release-throughput": Benchmark("release_throughput"),
     "release-memory": Benchmark("release_memory"),
+    "ray-release": Benchmark("ray_release"),
     "training-cost": Benchmark("training_cost"),
-    "default-threads": Benchmark("default_threads"),
+    "threads": Benchmark("threads", seconds=5400.0),
+    "audit-jobs": Benchmark("audit_jobs", seconds=5400.0),
     "sweep-cost": Benchmark("sweep_cost"),
     "help-time": Benchmark("help_time"),
     "filter-speed": Benchmark("filter_speed"),

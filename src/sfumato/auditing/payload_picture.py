@@ -35,6 +35,7 @@ def picture(payload: FloatArray, victim: Dataset, method: Geometry, seed: int) -
         "classes": colours[first]["classes"],
         "label": first,
         "colours": colours,
+        "rows": rows.tolist(),
     }
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sfumato.core.errors import RuleBroken
 from sfumato.core.threats import Direction
 
-_NOT_STORED = ("limits", "each", "whose")
+_NOT_STORED = ("limits", "each", "whose", "rows")
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,9 @@ class Score:
     attack are not to be compared. ``n`` records are of so many ``people``. ``group`` is the private label whose classes
     a figure compares, and ``note`` what must be said beside it.
 
-    ``each`` is the value of each record, ``whose`` the person of each: figures of two mechanisms over the same victims
-    are compared record by record. They are no part of the JSON (``each_record``).
+    ``each`` is the value of each record, ``whose`` the person of each and ``rows`` its place among the audit's victims
+    (None: all of them in their order; −1: not known): figures of two mechanisms over the same victims are compared
+    record by record. They are no part of the JSON (``each_record``).
     """
 
     attack: str
@@ -61,6 +62,7 @@ class Score:
     note: str = ""
     each: npt.NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
     whose: npt.NDArray[Any] | None = field(default=None, repr=False, compare=False)
+    rows: npt.NDArray[Any] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         low, high = self.limits
@@ -111,13 +113,16 @@ def worst_by_threat(scores: Iterable[Score]) -> dict[str, Score]:
 
 
 def each_record(scores: Iterable[Score]) -> dict[str, npt.NDArray[Any]]:
-    """Every score's values record by record under its key, and under ``key|person`` a number for whose they are where
-    somebody has several records."""
+    """Every score's values record by record under its key; under ``key|person`` a number for whose they are where
+    somebody has several records, and under ``key|row`` their places among the victims where they are not all of them.
+    """
     found: dict[str, npt.NDArray[Any]] = {}
     for score in scores:
         if score.each is None:
             continue
         found[score.key] = score.each.astype(np.float32)
+        if score.rows is not None:
+            found[f"{score.key}|row"] = score.rows.astype(np.int32)
         if score.whose is not None and score.people != score.n:
             found[f"{score.key}|person"] = np.unique(score.whose, return_inverse=True)[1].astype(np.int32)
     return found

@@ -52,7 +52,7 @@ def fit_together(
     public = torch.ones(len(data), dtype=torch.bool)
     for user in users.values():
         _check(user, data)
-        public[torch.from_numpy(user.rows)] = False
+        public[torch.as_tensor(user.rows)] = False
     mean, variance = base.posterior(data.x)
     groups: dict[tuple[tuple[int, ...], ...], list[User]] = {}
     for user in users.values():
@@ -71,7 +71,7 @@ def fit_together(
     done, total = 0, ROUNDS * len(games)
     for group in games:
         choices = [
-            Choice(labels(user.private), labels(user.utility[:1]), torch.from_numpy(user.rows), common, user.budget)
+            Choice(labels(user.private), labels(user.utility[:1]), torch.as_tensor(user.rows), common, user.budget)
             for user in group
         ]
         game = MinMaxGame(mean, variance, choices, settings.rules(base.latent))

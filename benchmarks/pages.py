@@ -69,8 +69,8 @@ def _growth(tasks: Mapping[str, Any], result: Mapping[str, Any], pictures: set[s
     if "bench-growth.svg" in pictures:
         lines += ["![Time and memory against size, log-log](bench-growth.svg)", ""]
     lines += [
-        "| task | along | exponent of time (quartiles) | of memory | largest | seconds | peak MB |",
-        "|---|---|---|---|---|---|---|",
+        "| task | along | exponent of time (quartiles) | of memory | largest | seconds | peak MB | commit |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for task in tasks.values():
         last, memory = task["points"][-1], task["memory exponent"]
@@ -78,7 +78,7 @@ def _growth(tasks: Mapping[str, Any], result: Mapping[str, Any], pictures: set[s
         time = f"{_number(task['exponent']['median'])} ({_quartiles(task['exponent'])})"
         lines.append(
             f"| {task['about']} | {task['along']} | {time} | {bytes_} | {last['size']:,} | {_number(last['seconds'])} "
-            f"| {last['peak MB']:,} |"
+            f"| {last['peak MB']:,} | {task['commit']} |"
         )
     above = [task for task in tasks.values() if above_linear(task)]
     lines += ["", *(f"- Above linear: {task['about']}. {task['why'] or 'Not explained yet.'}" for task in above)]
@@ -216,6 +216,8 @@ def _forest(rows: Sequence[tuple[str, Mapping[str, Any], str]], path: Path, labe
             axes.plot(target, place, "|", color="black", markersize=9)
     axes.axvline(1.0, color="#cccccc", linewidth=0.8, zorder=0)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("{x:g}")
     axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xlabel(label)

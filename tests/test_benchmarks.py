@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks import __main__ as benchmarks_main
 from benchmarks import catalogue, growth, pages, scale_costs
 from benchmarks.against import Against
 from benchmarks.catalogue import BENCHMARKS, Benchmark, run_apart
@@ -106,6 +107,7 @@ def growth_of(time_: dict[str, Any], along: str = "records") -> dict[str, Any]:
     return {
         "about": "work", "along": along, "points": POINTS, "exponent": time_, "memory exponent": LINEAR,
         "why": "It sorts.",
+        "commit": "abc",
     }  # fmt: skip
 
 
@@ -128,6 +130,20 @@ def test_pages_show_every_ratio_and_explain_what_grows_too_fast(tmp_path: Path) 
     assert "| 2 (1.9 … 2.1) | peer | abc, 2026-01-01 |" in peers and "- Rival: It promises less." in peers
     for name in ("bench-ratios.svg", "bench-peers.svg", "bench-growth.svg"):
         assert (tmp_path / name).read_text().startswith("<?xml"), name
+
+
+def test_growth_is_kept_task_by_task(tmp_path: Path) -> None:
+    keep, path = benchmarks_main._keep, tmp_path / "bench.json"
+    keep(
+        path,
+        "growth",
+        {"holds": None, "small": False, "tasks": {name: growth_of(LINEAR) for name in growth.RECORDS[1:]}},
+    )
+    keep(path, "growth", {"holds": None, "small": False, "tasks": {growth.RECORDS[0]: growth_of(LINEAR)}})
+    kept = json.loads(path.read_text())["growth"]
+    assert set(kept["tasks"]) == set(growth.RECORDS) and kept["holds"] is True
+    keep(path, "growth", {"holds": None, "small": False, "tasks": {"fit": growth_of(STEEP)}})
+    assert json.loads(path.read_text())["growth"]["holds"] is False
 
 
 def test_costs_at_scale_follow_from_the_largest_point_and_the_exponent() -> None:

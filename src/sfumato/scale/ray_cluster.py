@@ -54,7 +54,7 @@ def cluster(address: str | None, jobs: int | None = None) -> Iterator[RayCluster
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     try:
         if address is None:
-            ray.init(num_cpus=jobs, include_dashboard=False, object_store_memory=_STORE, **quiet)
+            ray.init(address="local", num_cpus=jobs, include_dashboard=False, object_store_memory=_STORE, **quiet)
         else:
             ray.init(address=address, **quiet)
     except (ConnectionError, RuntimeError, TimeoutError, ValueError) as error:

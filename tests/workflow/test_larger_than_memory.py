@@ -59,7 +59,7 @@ def test_a_set_four_times_larger_than_the_memory_limit_is_fitted(tmp_path: Path)
         "--set",
         "epochs=1",
         "--set",
-        "batch=2048",
+        "batch=512",
         "--set",
         "architecture=mlp",
         "--out",

@@ -28,9 +28,8 @@ def audit_run(
 ) -> dict[str, Any]:
     """Attack the mechanism in a run folder and store what was found there.
 
-    Independent attacks run side by side, in as many processes as ``core.compute`` allows, unless networks
-    are on another device or ``splits`` or ``controls`` are given: these belong to this process. The figures are the
-    same.
+    Independent attacks run side by side, in as many processes as ``core.compute`` allows, for the same figures; but not
+    if networks are on another device, or if ``splits`` or ``controls`` are given, which belong to this process.
     """
     run = to_be_audited(path, again=again)
     apart = splits is None and controls is None and compute.on_cpu()

@@ -13,6 +13,7 @@ from sfumato.auditing.plans.base import Plan, Stage
 from sfumato.auditing.result import Say
 from sfumato.core import metrics
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
+from sfumato.core.errors import Unanswered
 from sfumato.core.leakage import with_leakage
 from sfumato.core.score import Score, worst_by_threat
 from sfumato.core.threats import ATTRIBUTE, LIST, RECONSTRUCTION
@@ -92,7 +93,11 @@ def carry_out(every: Iterable[Trial], name: str, say: Say) -> Found:
             continue
         say(f"{name}: {attack.name}")
         controls = {"control": trial.control(), "encoder_control": trial.encoder_control()}
-        outcome = attack(stage.release, stage.knowledge, stage.truth, **controls)
+        try:
+            outcome = attack(stage.release, stage.knowledge, stage.truth, **controls)
+        except Unanswered as missing:
+            found.skipped.append((attack.name, str(missing)))
+            continue
         found.scores += outcome.scores
         found.titles[attack.name] = (attack.title or attack.name, attack.how)
         if attack.threat == RECONSTRUCTION:

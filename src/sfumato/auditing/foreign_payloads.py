@@ -152,7 +152,7 @@ def _access(pipeline: ForeignPipeline) -> str:
         "pairs": "pairs alone",
         "anew": "pairs alone: two runs share nothing",
         "fixed": "pipeline run",
-        "noisy": "pipeline run, other noise each time",
+        "random": "pipeline run, other noise each time",
     }[pipeline.manner]
 
 

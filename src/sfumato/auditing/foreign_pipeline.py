@@ -21,7 +21,7 @@ from sfumato.core.origin import hash_rows
 Rows = npt.NDArray[np.intp]
 Rerun = Callable[[], FloatArray]
 """All records once more → their payloads, in the records' order."""
-Manner = Literal["pairs", "fixed", "noisy", "anew"]
+Manner = Literal["pairs", "fixed", "random", "anew"]
 
 _SAME = 1e-5
 """Numbers that agree to this part of the release's deviation are equal: the rest is arithmetic."""
@@ -67,7 +67,7 @@ class ForeignPipeline:
     @property
     def randomised(self) -> bool:
         """Whether another question about the same record gets another answer."""
-        return self.manner == "noisy"
+        return self.manner == "random"
 
     def query(self, data: Dataset) -> FloatArray:
         """Payloads of these records: the pairs of the release first, then those of further runs.
@@ -106,7 +106,7 @@ class ForeignPipeline:
         first, second = self._run(1), self._run(2)
         if not _equal(first, second, self.payload):
             runs = (self.payload, first, second)
-            return "noisy" if _go_together(runs) else "anew"
+            return "random" if _go_together(runs) else "anew"
         if _equal(first, self.payload, self.payload):
             return "fixed"
         flat = np.abs(first - self.payload).reshape(len(first), -1).max(axis=1)

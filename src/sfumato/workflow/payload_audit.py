@@ -28,9 +28,8 @@ from sfumato.data.given_tables import Given, open_given
 from sfumato.data.loading import read, schema_of
 from sfumato.data.pairing import Paired, paired
 from sfumato.data.payload_columns import PayloadTable, centred, read_payloads
-from sfumato.data.placement import placed, subjects_in
 from sfumato.data.readers.locate import LocatedSource
-from sfumato.data.splits import NAMES, split
+from sfumato.data.splits import NAMES, part_rows
 from sfumato.workflow.auditing import store
 from sfumato.workflow.pipeline_command import SECONDS, PipelineCommand
 
@@ -93,9 +92,7 @@ def audit_payloads(
     name = _name(releases[0], "release")
     tables = [_table(one, data, id, _name(one, f"release {number}")) for number, one in enumerate(releases, 1)]
     first, second = _lined_up(data, tables, [_name(one, "release") for one in releases])
-    split(first.records, seed=seed, shares=shares)  # for its errors
-    place = placed(subjects_in(first.records), shares, seed, "split")
-    parts = {part: np.flatnonzero(place == number) for number, part in enumerate(NAMES)}
+    parts = dict(zip(NAMES, part_rows(first.records, seed=seed, shares=shares), strict=True))
     if first.missing:
         say(f"{first.missing:,} records have no payload and are left out")
     with _rerun(pipeline, command, records, releases[0], data, first, tables[0], id) as rerun:

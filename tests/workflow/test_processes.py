@@ -97,7 +97,13 @@ def test_interrupted_sweep_leaves_one_sentence_and_no_process(tmp_path: Path) ->
     words = ["sweep", "ran", "--data", "digits", "--knob", "lam=0.1,0.01", "--limit", "600", "--jobs", "2"]
     words += ["--out", str(tmp_path / "s"), "--set", "epochs=500"]
     command = [sys.executable, "-c", "from sfumato.cli.main import main; main()", *words]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 — else ignored in a background shell
+    )
     deadline = time.monotonic() + 240
     while not list(tmp_path.glob("s/points/*/metrics.jsonl")) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -13,7 +13,7 @@ import typer
 
 from sfumato import __version__
 from sfumato.cli import data as data_commands
-from sfumato.cli import device_commands
+from sfumato.cli import device_commands, gate_commands
 from sfumato.cli import share as share_commands
 from sfumato.cli.options import (
     Config,
@@ -54,6 +54,7 @@ app = typer.Typer(
 )
 app.add_typer(data_commands.app, name="data")
 app.add_typer(device_commands.app, name="device")
+app.add_typer(gate_commands.policy, name="policy")
 app.add_typer(share_commands.app, name="share")
 
 Run = Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")]
@@ -400,6 +401,9 @@ def sweep(
     if line := spent_line(results):
         print_text(line)
     print_text(f"next: sfumato report {out}")
+
+
+app.command()(gate_commands.gate)
 
 
 @app.command()

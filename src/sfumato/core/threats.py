@@ -85,6 +85,11 @@ def _known() -> dict[str, Threat]:
     return {**ours(), **_plugged}
 
 
+def known_threats() -> tuple[str, ...]:
+    """The names of all threats, ours and those of plugins, in order of importance."""
+    return tuple(_known())
+
+
 def register(threat: Threat) -> Threat:
     """Make a threat known, after those that are. Of two with one name the first counts."""
     return ours().get(threat.name) or _plugged.setdefault(threat.name, threat)

@@ -1,0 +1,213 @@
+"""A gate: a policy put to what an audit found. The unfavourable end of every interval counts."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from sfumato.core.errors import DataError, UsageError
+from sfumato.core.guarantee import Guarantee
+from sfumato.core.policy import UTILITY_METRICS, Policy, Threshold, kinds_required
+from sfumato.core.run_folder import read_json, write_json
+from sfumato.core.threats import title
+
+STORED = "gate.json"
+Outcome = Literal["passed", "failed", "not-shown"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One limit of a policy beside what was measured.
+
+    ``found`` is the unfavourable end of the interval, a share of 1 where ``share``. ``not-shown`` says that nothing was
+    measured that could show it, which fails the gate as well; ``because`` says why, or what the figure is.
+    """
+
+    asked: str
+    outcome: Outcome
+    because: str
+    found: float | None = None
+    limit: float | None = None
+    share: bool = False
+
+    @property
+    def passed(self) -> bool:
+        return self.outcome == "passed"
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What became of one audited folder; it passed if every check did."""
+
+    run: Path
+    checks: tuple[Check, ...]
+
+    @property
+    def passed(self) -> bool:
+        return all(check.passed for check in self.checks)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"run": str(self.run), "passed": self.passed, "checks": [check.to_json() for check in self.checks]}
+
+
+def audited_folders(path: Path) -> list[Path]:
+    """The run folder itself, or the points of a sweep, study or demo."""
+    if (path / "scores.json").is_file():
+        return [path]
+    if (path / "front.json").is_file():
+        points = [path / name for name in read_json(path / "front.json")["points"]]
+        missing = next((point for point in points if not (point / "scores.json").is_file()), None)
+        if missing is not None:
+            raise DataError(f"{missing} has not been audited yet: run the same sweep again, it goes on.")
+        return points
+    if (path / "config.toml").is_file():
+        raise DataError(f"{path} has not been audited: run 'sfumato audit {path}' first.")
+    raise DataError(f"{path} holds no audit (no scores.json): name a run folder, a sweep or the audit of a release.")
+
+
+def gate(path: Path, policy: Policy, *, today: datetime.date | None = None) -> Gate:
+    """Put the policy to the audit in one folder."""
+    if policy.empty:
+        raise UsageError("the policy asks for nothing: give --max, --min, --require or --policy.")
+    return Gate(path, tuple(_checks(read_json(path / "scores.json"), policy, today or datetime.date.today())))
+
+
+def keep(found: Gate, policy: Policy) -> None:
+    """Write the verdict into the audited folder, beside a digest of the scores that it is about."""
+    scores = hashlib.sha256((found.run / "scores.json").read_bytes()).hexdigest()
+    stored = {"passed": found.passed, "scores": scores, "digest": policy.digest, "policy": policy.to_json()}
+    write_json(found.run / STORED, {**stored, "checks": [check.to_json() for check in found.checks]})
+
+
+def _checks(scores: Mapping[str, Any], policy: Policy, today: datetime.date) -> Iterator[Check]:
+    if policy.review is not None:
+        late = today > policy.review
+        said = f"the policy was to be reviewed by {policy.review}" if late else f"valid until {policy.review}"
+        yield Check(f"review by {policy.review}", "failed" if late else "passed", said)
+    for threshold in policy.thresholds:
+        if threshold.limit == "min" and threshold.what in UTILITY_METRICS:
+            yield from _utility(scores, threshold)
+        elif threshold.limit == "max-group":
+            yield from _groups(scores, threshold)
+        else:
+            yield from _threats(scores, threshold)
+    yield from _guarantee(Guarantee.from_json(scores["guarantee"]), policy)
+
+
+def _utility(scores: Mapping[str, Any], asked: Threshold) -> Iterator[Check]:
+    """Each label by the reader that serves it best: a recipient would take that one."""
+    found = [s for s in scores["utility"] if s["metric"] == asked.what and asked.label in (None, s["target"])]
+    if not found:
+        labels = sorted({str(s["target"]) for s in scores["utility"]})
+        served = f"it served {', '.join(labels)}" if labels else "it served no label"
+        yield _missing(asked, f"the audit has no such figure: {served}")
+    for label in dict.fromkeys(s["target"] for s in found):
+        best = max((s for s in found if s["target"] == label), key=lambda s: float(s["ci"][0]))
+        yield _compared(asked, best["ci"][0], best["ci"][0] >= asked.value, _figure(best), label)
+
+
+def _threats(scores: Mapping[str, Any], asked: Threshold) -> Iterator[Check]:
+    """The worst attack of the threat, for each label that it is about."""
+    keys = _keys(scores["worst"], asked)
+    if not keys:
+        yield _missing(asked, _why_not(scores, asked.what))
+    for key in keys:
+        score = scores["worst"][key]
+        label = score["target"]
+        if asked.share:
+            if score["leakage_ci"] is None:
+                weak = "no attack wins where nothing is defended, so that leakage cannot be stated"
+                yield _missing(asked, f"{weak}; limit {score['metric']} instead", label)
+                continue
+            found = score["leakage_ci"][1]
+            yield _compared(asked, found, found <= asked.value, _figure(score), label)
+        elif score["better_for_owner"] == "higher":
+            yield _compared(asked, score["ci"][0], score["ci"][0] >= asked.value, _figure(score), label)
+        else:
+            yield _compared(asked, score["ci"][1], score["ci"][1] <= asked.value, _figure(score), label)
+
+
+def _groups(scores: Mapping[str, Any], asked: Threshold) -> Iterator[Check]:
+    """The group of people that is worst off."""
+    exposure = scores.get("exposure", {})
+    keys = _keys(exposure, asked)
+    if not keys:
+        yield _missing(asked, "the audit compared no groups of people by this threat")
+    for key in keys:
+        groups = [one for one in exposure[key]["groups"] if one["leakage_ci"] is not None]
+        label = key.partition(":")[2] or None
+        if not groups:
+            yield _missing(asked, "no group is large enough to say", label)
+            continue
+        worst = max(groups, key=lambda one: float(one["leakage_ci"][1]))
+        found = worst["leakage_ci"][1]
+        said = f"{worst['column']} = {worst['value']}, {worst['people']} people, leakage {_percent(worst['leakage'])}"
+        yield _compared(asked, found, found <= asked.value, said, label)
+
+
+def _guarantee(promise: Guarantee, policy: Policy) -> Iterator[Check]:
+    if policy.require is None:
+        return
+    kinds = kinds_required(policy.require)
+    has = promise.kind in kinds
+    yield Check(f"require {policy.require}", "passed" if has else "failed", f"the guarantee is {promise.kind}")
+    for name in ("epsilon", "delta"):
+        most, spent = getattr(policy, name), getattr(promise, name)
+        if most is None:
+            continue
+        asked = f"{name} ≤ {most:g}"
+        if not has or spent is None:
+            yield Check(asked, "not-shown", f"the guarantee has no {name}", limit=most)
+        else:
+            yield Check(asked, "passed" if spent <= most else "failed", f"{name} = {spent:g}", spent, most)
+    if policy.unit is not None:
+        covered = has and (promise.covers.unit == "person" or policy.unit == "record")
+        said = f"it covers one {promise.covers.unit} at a time" if has else "nothing is covered"
+        yield Check(f"unit {policy.unit}", "passed" if covered else "failed", said)
+
+
+def _keys(found: Iterable[str], asked: Threshold) -> list[str]:
+    """ "attribute:sex" for "attribute" and for "attribute:sex"."""
+    parts = [(key, *key.partition(":")[::2]) for key in found]
+    return [key for key, name, label in parts if name == asked.what and asked.label in (None, label)]
+
+
+def _why_not(scores: Mapping[str, Any], what: str) -> str:
+    reasons = [f"{one['attack']}: {one['reason']}" for one in scores["skipped"]]
+    near = [said for said in reasons if what.partition("-")[0] in said]
+    return f"no attack of the kind “{title(what)}” was run{f' ({near[0]})' if near else ''}"
+
+
+def _missing(asked: Threshold, because: str, label: str | None = None) -> Check:
+    return Check(_asked(asked, label), "not-shown", because, limit=asked.value, share=asked.share)
+
+
+def _compared(asked: Threshold, found: float, good: bool, because: str, label: str | None) -> Check:
+    outcome: Outcome = "passed" if good else "failed"
+    return Check(_asked(asked, label), outcome, because, float(found), asked.value, asked.share)
+
+
+def _asked(asked: Threshold, label: str | None) -> str:
+    name = asked.what if label is None else f"{asked.what}:{label}"
+    value = f"{100 * asked.value:g}%" if asked.share else f"{asked.value:g}"
+    return f"{asked.limit} {name} = {value}"
+
+
+def _figure(score: Mapping[str, Any]) -> str:
+    """ "probe-residual: advantage 0.35 [0.28, 0.40], leakage 100% [90%, 100%]"."""
+    low, high = score["ci"]
+    text = f"{score['attack']}: {score['metric']} {score['value']:.4g} [{low:.4g}, {high:.4g}]"
+    if score["leakage_ci"] is None:
+        return text
+    return f"{text}, leakage {_percent(score['leakage'])} [{', '.join(_percent(end) for end in score['leakage_ci'])}]"
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.0f}%"

@@ -154,7 +154,7 @@ class Attack(ABC):
                 better_for_owner=m.better_for_owner,
                 value=m.value,
                 ci=m.ci,
-                baseline=baseline[m.metric],
+                baseline=baseline[m.metric].value,
                 control=(control or {}).get(m.metric),
                 n=n,
                 seconds=round(seconds, 3),
@@ -167,6 +167,7 @@ class Attack(ABC):
                 people=people,
                 each=m.each,
                 whose=victim.ids if m.each is not None and len(m.each) == len(victim) else None,
+                guessed=baseline[m.metric].each,
             )
             for m in self.measure(guess, truth)
         )
@@ -244,10 +245,10 @@ class ReidentificationAttack(Attack):
         return [Measured("rate", "lower", float(found.mean()), interval, (0.0, 1.0), primary=True, each=found)]
 
 
-def _best_of_each(guesses: Sequence[Sequence[Measured]]) -> dict[str, float]:
+def _best_of_each(guesses: Sequence[Sequence[Measured]]) -> dict[str, Measured]:
     """For each metric what the guess gets that is worst for the owner."""
     return {
-        found[0].metric: (min if found[0].better_for_owner == "higher" else max)(one.value for one in found)
+        found[0].metric: (min if found[0].better_for_owner == "higher" else max)(found, key=lambda one: one.value)
         for found in zip(*guesses, strict=True)
     }
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sfumato.attacks.base import Attack
 from sfumato.auditing.controls import Controls, Values
 from sfumato.auditing.effort import CPU, Effort
+from sfumato.auditing.exposure import exposures
 from sfumato.auditing.fairness import apart, unmeasured
 from sfumato.auditing.foreign_pipeline import ForeignPipeline, Rerun
 from sfumato.auditing.information_scores import information_scores
@@ -137,6 +138,7 @@ def _audit(
         gallery={**shown, **found.kept},
         features=features,
         answers=found.answers,
+        exposure=exposures(scores, found.attacked, seed),
     )
 
 

@@ -34,7 +34,8 @@ class Trial:
 @dataclass
 class Found:
     """What the attacks of one audit achieved; ``kept`` are rebuilt records for the gallery, ``answers`` what attribute
-    attacks took each victim for, ``titles`` what a report calls each attack and what it does."""
+    attacks took each victim for, ``titles`` what a report calls each attack and what it does, ``attacked`` the
+    records that its scores are about."""
 
     scores: list[Score] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
@@ -42,6 +43,7 @@ class Found:
     confusion: dict[tuple[str, str], IntArray] = field(default_factory=dict)
     answers: dict[str, IntArray] = field(default_factory=dict)
     titles: dict[str, tuple[str, str]] = field(default_factory=dict)
+    attacked: dict[tuple[str, str | None], Dataset] = field(default_factory=dict)
 
     def worst_confusion(self, victim: Dataset) -> dict[str, dict[str, Any]]:
         """What the worst attribute attack on each private label took for what."""
@@ -99,6 +101,7 @@ def carry_out(every: Iterable[Trial], name: str, say: Say) -> Found:
             found.skipped.append((attack.name, str(missing)))
             continue
         found.scores += outcome.scores
+        found.attacked[attack.name, attack.target()] = stage.truth.open()
         found.titles[attack.name] = (attack.title or attack.name, attack.how)
         if attack.threat == RECONSTRUCTION:
             found.kept[f"recon/{attack.name}"] = outcome.guess[stage.shown]

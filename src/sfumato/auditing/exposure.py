@@ -73,7 +73,8 @@ def exposures(scores: Sequence[Score], attacked: Attacked, seed: int) -> dict[st
     """For every threat whose worst attack has a value for each record, as JSON:
 
     attack, metric   that attack, and the metric of ``score`` below
-    groups           [{column, value, n, people, score, ci, leakage, leakage_ci, worse}] for each class of each label;
+    groups           [{column, value, n, people, score, ci, leakage, leakage_ci, worse}] for each class of each label but the
+                     one attacked;
                      ``ci`` and ``leakage_ci`` hold together in 95 % of audits, and ``worse`` says that the group leaks
                      more than the rest, in at most 2.5 % of audits wrongly for any group of any threat
     worst_group      the group of the largest leakage; None where no group is large enough
@@ -81,7 +82,7 @@ def exposures(scores: Sequence[Score], attacked: Attacked, seed: int) -> dict[st
     most_exposed     [{id, leakage, score}]: the ten records that leak most; for the owner's eyes alone
     """
     found = dict(_gains(scores, attacked))
-    columns = {key: _columns(gains.data) for key, gains in found.items()}
+    columns = {key: _columns(gains.data, gains.score.target) for key, gains in found.items()}
     comparisons = sum(len(names) for of in columns.values() for _, names, _ in of)
     return {
         key: _exposure(gains, columns[key], comparisons, derive_seed(seed, "exposure", key))
@@ -114,10 +115,15 @@ def _record_by_record(scores: Iterable[Score], worst: Score) -> Score | None:
     return next((s for s in scores if (s.attack, s.threat, s.target) == same and s.each is not None), None)
 
 
-def _columns(data: Dataset) -> list[tuple[str, list[str], Codes]]:
-    """For every label the names of its groups, and the group of each record (−1: none)."""
+def _columns(data: Dataset, target: str | None) -> list[tuple[str, list[str], Codes]]:
+    """For every label the names of its groups, and the group of each record (−1: none).
+
+    Not for the label that is attacked: a guesser who always names one class leaves nothing to gain there, by design.
+    """
     found = []
     for label, codes in (*data.utility.items(), *data.private.items()):
+        if label == target:
+            continue
         people = [len(np.unique(data.ids[codes == code])) for code in range(len(data.schema.classes(label)))]
         large = [code for code, count in enumerate(people) if count >= FEWEST]
         names, group = [data.schema.classes(label)[code] for code in large], np.full(len(data), -1, dtype=np.intp)

@@ -24,8 +24,8 @@ def exposure_table(group: Group) -> str:
         "Who is worst off",
         "Leakage of the groups of each label by the attack that counts for everybody; intervals hold together for all "
         "groups. A group is marked as worse if it leaks more than the rest: in at most one of forty audits is any "
-        "group marked wrongly. Groups of fewer than twenty people are pooled or left out. Another attack may be stronger "
-        "against one group.",
+        "group marked wrongly. Groups of fewer than twenty people are pooled or left out. Another attack may be "
+        "stronger against one group.",
         table("glance", ["Method", "Threat", "Groups, worst first", "People above the threshold"], rows) + listed,
     )
 

@@ -173,7 +173,7 @@ class Attack(ABC):
                 better_for_owner=m.better_for_owner,
                 value=m.value,
                 ci=m.ci,
-                baseline=self.known_baseline.get(m.metric, baseline[m.key]),
+                baseline=self.known_baseline.get(m.metric, baseline[m.key].value),
                 control=(control or {}).get(m.key),
                 n=n if m.n is None else m.n,
                 seconds=round(seconds, 3),
@@ -187,6 +187,7 @@ class Attack(ABC):
                 note=m.note,
                 each=m.each,
                 whose=victim.ids if m.each is not None and len(m.each) == len(victim) else None,
+                guessed=baseline[m.key].each,
             )
             for m in measured
         )
@@ -269,10 +270,10 @@ def metric_key(metric: str, target: str | None) -> str:
     return f"{metric}|{target}" if target else metric
 
 
-def _best_of_each(guesses: Sequence[Sequence[Measured]]) -> dict[str, float]:
+def _best_of_each(guesses: Sequence[Sequence[Measured]]) -> dict[str, Measured]:
     """For each metric what the guess gets that is worst for the owner."""
     return {
-        found[0].key: (min if found[0].better_for_owner == "higher" else max)(one.value for one in found)
+        found[0].key: (min if found[0].better_for_owner == "higher" else max)(found, key=lambda one: one.value)
         for found in zip(*guesses, strict=True)
     }
 

@@ -37,6 +37,7 @@ def features_suite(
     starts: int = 2,
     labels_leave: bool = False,
     pictures: bool = False,
+    second: bool = False,
 ) -> list[Attack]:
     """Any payload that belongs to a record: reconstruction, re-identification, one set of probes a private label.
 
@@ -44,17 +45,24 @@ def features_suite(
     follows; ``renewals`` is how often they query a randomised mechanism anew (0: for every epoch); ``search`` and
     ``starts`` are the steps and starts of a search through the public encoder. Where utility labels may leave beside
     the payload, attacks that read them run, too. Where the payload is a picture like the record, a convolutional probe
-    reads it, too.
+    reads it, too. A ``second`` release by another pipeline is aligned with the first.
     """
     from sfumato.attacks.attribute.picture_probe import PictureProbe
     from sfumato.attacks.attribute.probes import KINDS, AttributeProbe, ResidualProbe
     from sfumato.attacks.attribute.queried_records import QueriedRecords
-    from sfumato.attacks.linkage.two_releases import LinkByDecoding, LinkByMetric, LinkByPayload
+    from sfumato.attacks.linkage.two_releases import (
+        LinkByAlignment,
+        LinkByDecoding,
+        LinkByMetric,
+        LinkByPayload,
+    )
     from sfumato.attacks.reconstruction.counting import CodebookAttack, CountingAttack
     from sfumato.attacks.reconstruction.encoder_inversion import EncoderInversion
     from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
     from sfumato.attacks.reconstruction.latent_search import LatentSearch
+    from sfumato.attacks.reconstruction.ridge_inverse import RidgeInverse
     from sfumato.attacks.reidentification.candidates import (
+        ReidentifyByAlignment,
         ReidentifyByDecoding,
         ReidentifyByEncoder,
         ReidentifyByQuery,
@@ -71,6 +79,7 @@ def features_suite(
     return [
         InverseNetwork(decoder="mirror", epochs=epochs, fewest_steps=steps, renewals=renewals),
         residual,
+        RidgeInverse(),
         EncoderInversion(inverse=residual, steps=search, starts=starts),
         LatentSearch(inverse=residual, steps=search, starts=max(1, starts // 2), training=steps),
         CountingAttack(),
@@ -82,9 +91,11 @@ def features_suite(
         ReidentifyByDecoding(inverse=residual),
         ReidentifyByQuery(),
         ReidentifyByEncoder(),
+        ReidentifyByAlignment(),
         LinkByPayload(),
         LinkByDecoding(inverse=residual),
         LinkByMetric(),
+        *([LinkByAlignment()] if second else []),
     ]
 
 

@@ -27,7 +27,8 @@ class Audit:
     keys than the right one give, {} for a mechanism without keys. ``repeated`` are attacks on the mean of several
     releases of the same records: they rank nothing, for whoever releases once. ``fairness`` is how the groups of each
     private label fare with what the classifiers of ``utility`` say; it ranks nothing either. ``answers`` are the
-    classes that each attribute attack took the victims for, under ``attack|label|answer``.
+    classes that each attribute attack took the victims for, under ``attack|label|answer``. ``exposure`` says for each threat
+    who is worst off, see ``auditing.exposure``.
     """
 
     mechanism: str
@@ -46,6 +47,7 @@ class Audit:
     repeated: tuple[Score, ...] = ()
     fairness: tuple[Score, ...] = ()
     answers: dict[str, IntArray] = field(default_factory=dict, repr=False)
+    exposure: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def worst(self) -> dict[str, Score]:
@@ -73,5 +75,6 @@ class Audit:
             "confusion": self.confusion,
             "information": [score.to_json() for score in self.information],
             "wrong_key": self.wrong_key,
+            "exposure": self.exposure,
             "threats": described(s.threat for s in (*self.utility, *self.fairness, *self.attacks, *self.information)),
         }

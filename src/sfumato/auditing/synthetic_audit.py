@@ -13,6 +13,7 @@ from sfumato.attacks.registry import membership_suite
 from sfumato.auditing.canaries import TITLES, canary_scores, obstacle, unheard
 from sfumato.auditing.controls import Controls, Values
 from sfumato.auditing.effort import Effort
+from sfumato.auditing.exposure import exposures
 from sfumato.auditing.fairness import apart, unmeasured
 from sfumato.auditing.fidelity import fidelity_scores, nearest_real
 from sfumato.auditing.payload_picture import picture
@@ -76,6 +77,7 @@ def audit_synthetic(
     if effort.threats is None or effort.threats:
         say(f"{mechanism.name}: fidelity")
         fidelity = fidelity_scores(release, splits, effort.task_epochs, seed)
+    scores = with_leakage(found.scores)
     return Audit(
         mechanism=mechanism.name,
         traits=mechanism.traits,
@@ -83,7 +85,7 @@ def audit_synthetic(
         guarantee=mechanism.guarantee().beside(release.utility),
         utility=utility,
         fairness=fairness,
-        attacks=with_leakage(found.scores),
+        attacks=scores,
         skipped=tuple(skipped),
         titles={**found.titles, **{name: (title, "") for name, title in TITLES.items()}},
         confusion={},
@@ -91,6 +93,7 @@ def audit_synthetic(
         wrong_key={},
         gallery=_gallery(release, splits.owner),
         features=features,
+        exposure=exposures(scores, found.attacked, seed),
     )
 
 

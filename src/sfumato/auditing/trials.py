@@ -13,6 +13,7 @@ from sfumato.auditing.plans.base import Plan, Stage
 from sfumato.auditing.result import Say
 from sfumato.core import metrics
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
+from sfumato.core.errors import Unanswered
 from sfumato.core.leakage import with_leakage
 from sfumato.core.score import Score, worst_by_threat
 from sfumato.core.threats import ATTRIBUTE, LIST, RECONSTRUCTION
@@ -33,7 +34,8 @@ class Trial:
 @dataclass
 class Found:
     """What the attacks of one audit achieved; ``kept`` are rebuilt records for the gallery, ``answers`` what attribute
-    attacks took each victim for, ``titles`` what a report calls each attack and what it does."""
+    attacks took each victim for, ``titles`` what a report calls each attack and what it does, ``attacked`` the
+    records that its scores are about."""
 
     scores: list[Score] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
@@ -41,6 +43,7 @@ class Found:
     confusion: dict[tuple[str, str], IntArray] = field(default_factory=dict)
     answers: dict[str, IntArray] = field(default_factory=dict)
     titles: dict[str, tuple[str, str]] = field(default_factory=dict)
+    attacked: dict[tuple[str, str | None], Dataset] = field(default_factory=dict)
 
     def worst_confusion(self, victim: Dataset) -> dict[str, dict[str, Any]]:
         """What the worst attribute attack on each private label took for what."""
@@ -92,8 +95,13 @@ def carry_out(every: Iterable[Trial], name: str, say: Say) -> Found:
             continue
         say(f"{name}: {attack.name}")
         controls = {"control": trial.control(), "encoder_control": trial.encoder_control()}
-        outcome = attack(stage.release, stage.knowledge, stage.truth, **controls)
+        try:
+            outcome = attack(stage.release, stage.knowledge, stage.truth, **controls)
+        except Unanswered as missing:
+            found.skipped.append((attack.name, str(missing)))
+            continue
         found.scores += outcome.scores
+        found.attacked[attack.name, attack.target()] = stage.truth.open()
         found.titles[attack.name] = (attack.title or attack.name, attack.how)
         if attack.threat == RECONSTRUCTION:
             found.kept[f"recon/{attack.name}"] = outcome.guess[stage.shown]

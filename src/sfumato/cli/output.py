@@ -118,6 +118,14 @@ def score_table(scores: Mapping[str, Any]) -> Table:
     return table
 
 
+def audit_lines(scores: Mapping[str, Any]) -> list[str]:
+    """What is said below the table of an audit, a line each."""
+    lines = [f"not run: {skipped['attack']} ({skipped['reason']})" for skipped in scores["skipped"]]
+    lines += promise_lines(scores["guarantee"])
+    lines += [*fairness_lines(scores), *floor_lines(scores), *repeated_lines(scores), claim_line(scores)]
+    return [line for line in lines if line]
+
+
 def promise_lines(stored: Mapping[str, Any]) -> list[str]:
     """What is guaranteed, what that covers, and every condition with whether it was looked at."""
     promise = Guarantee.from_json(stored)

@@ -60,14 +60,19 @@ def independent_records(hits: Values, subjects: npt.NDArray[Any] | None = None) 
     return min(float(len(hits)), share * (1 - share) / spread**2) if spread > 0 else float(count)
 
 
-def mean_interval(values: Values, subjects: npt.NDArray[Any] | None = None, limits: Interval = EVERYTHING) -> Interval:
+def mean_interval(
+    values: Values,
+    subjects: npt.NDArray[Any] | None = None,
+    limits: Interval = EVERYTHING,
+    confidence: float = CONFIDENCE,
+) -> Interval:
     """Return the interval of a mean, within the ``limits`` of the figure."""
     groups = _groups(subjects, len(values))
     units = np.arange(len(values)) if groups is None else groups
     count = int(units.max()) + 1
     if count == 1:
         return limits
-    return _around(float(values.mean()), _mean_without_each(values, units, count), limits)
+    return _around(float(values.mean()), _mean_without_each(values, units, count), limits, confidence)
 
 
 def difference_interval(here: Values, there: Values, confidence: float = CONFIDENCE) -> Interval:
@@ -140,13 +145,13 @@ def bootstrap(
     return _percentiles(np.array([statistic(counts.astype(np.float64)[units]) for counts in drawn]), value)
 
 
-def _around(value: float, without_each: Values, limits: Interval) -> Interval:
+def _around(value: float, without_each: Values, limits: Interval, confidence: float = CONFIDENCE) -> Interval:
     """The jackknife's interval; between finite limits that of the logit, which is less skewed and stays inside."""
     low, width = limits[0], limits[1] - limits[0]
     every = np.append(without_each, value)
     inside = math.isfinite(width) and low < every.min() and every.max() < limits[1]
     found = np.log((every - low) / (limits[1] - every)) if inside else every
-    half = students_t(len(without_each) - 1) * _spread(found[:-1], float(found[-1]))
+    half = students_t(len(without_each) - 1, confidence) * _spread(found[:-1], float(found[-1]))
     ends = np.array([found[-1] - half, found[-1] + half])
     first, last = low + width / (1 + np.exp(-ends)) if inside else np.clip(ends, *limits)
     return (min(float(first), value), max(float(last), value))

@@ -78,10 +78,12 @@ class OtherRelease:
 
     payload  (M, …), as it leaves
     people   (M,), whose record each is: 0 … people − 1, numbers that say nothing
+    query    the pipeline that made it; None if it is the one that made the victims' release
     """
 
     payload: FloatArray
     people: IntArray
+    query: Query | None = None
 
 
 Likeness = Callable[[Dataset, FloatArray], "npt.NDArray[np.float64]"]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sfumato.core.errors import RuleBroken
 from sfumato.core.threats import Direction
 
-_NOT_STORED = ("limits", "each", "whose")
+_NOT_STORED = ("limits", "each", "whose", "guessed")
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,8 @@ class Score:
     attack are not to be compared. ``n`` records are of so many ``people``. ``group`` is the private label whose classes
     a figure compares, and ``note`` what must be said beside it.
 
-    ``each`` is the value of each record, ``whose`` the person of each: figures of two mechanisms over the same victims
+    ``each`` is the value of each record, ``guessed`` that of the guesser without the release, ``whose`` the person of
+    each: figures of two mechanisms over the same victims
     are compared record by record. They are no part of the JSON (``each_record``).
     """
 
@@ -61,6 +62,7 @@ class Score:
     note: str = ""
     each: npt.NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
     whose: npt.NDArray[Any] | None = field(default=None, repr=False, compare=False)
+    guessed: npt.NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         low, high = self.limits

@@ -27,6 +27,7 @@ class FeaturesPlan(Plan):
             starts=effort.inversion_starts,
             labels_leave=bool(self.scene.release.utility),
             pictures=schema.kind == "image" and self.scene.release.payload.shape[1:] == schema.shape,
+            second=self.scene.second is not None,
         )
 
     @cached_property

@@ -248,7 +248,7 @@ def rows_suite(columns: Sequence[CodedColumn], *, asked: int = 1000) -> list[Att
     targets = [
         at for at, one in enumerate(columns) if not one.companion and one.categories != 1 and (one.private or not named)
     ]
-    about = {
+    about: dict[str, Any] = {
         "targets": tuple(targets),
         "numbers": tuple(columns[at].number for at in targets),
         "names": tuple(columns[at].name for at in targets),
@@ -256,7 +256,11 @@ def rows_suite(columns: Sequence[CodedColumn], *, asked: int = 1000) -> list[Att
     }
     single = [kind(among=3, asked=asked) for kind in (OneColumn, SeveralColumns, WholeRow)]
     link: list[Attack] = [SameNeighbour(k=1, among=3), SameNeighbour(k=10, among=3), LineUp(among=3)]
-    infer: list[Attack] = [NearestRows(k=1, among=3, **about), NearestRows(k=10, among=3, **about), Trees(among=3, **about)]
+    infer: list[Attack] = [
+        NearestRows(k=1, among=3, **about),
+        NearestRows(k=10, among=3, **about),
+        Trees(among=3, **about),
+    ]
     member: list[Attack] = [
         kind(among=5) for kind in (NearestCoded, NearerThanOthers, StandsOut, CodedDensity, ReleasedOrNot)
     ]

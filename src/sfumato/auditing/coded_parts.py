@@ -16,7 +16,9 @@ _COMPONENTS = 16
 """Numbers that stand for a record without columns of its own."""
 
 
-def coded_splits(splits: Splits, release: Release, private: Sequence[str] = ()) -> tuple[Splits, Release, tuple[CodedColumn, ...]]:
+def coded_splits(
+    splits: Splits, release: Release, private: Sequence[str] = ()
+) -> tuple[Splits, Release, tuple[CodedColumn, ...]]:
     """The three parts and the release as coded rows, with the labels of the release as columns."""
     labels = [name for name in release.utility if name in splits.schema.utility]
     parts = [splits.owner, splits.attacker, splits.victim]
@@ -30,9 +32,7 @@ def coded_splits(splits: Splits, release: Release, private: Sequence[str] = ()) 
     ]
     schema = Schema("table", (len(columns),))
     datasets = [Dataset(x, schema, ids=part.ids, name=part.name) for x, part in zip(rows, parts, strict=False)]
-    marked = tuple(
-        CodedColumn(one.name, one.categories, one.companion, one.name in private) for one in columns
-    )
+    marked = tuple(CodedColumn(one.name, one.categories, one.companion, one.name in private) for one in columns)
     return Splits(*datasets), coded_release(release.mechanism, rows[-1], release.guarantee), marked
 
 

@@ -74,16 +74,17 @@ def audit_rows(
     )
 
 
-def own_rows(
-    release: Release, splits: Splits, effort: Effort, seed: int, controls: Controls, say: Say
-) -> Found:
+def own_rows(release: Release, splits: Splits, effort: Effort, seed: int, controls: Controls, say: Say) -> Found:
     """The five questions for synthetic records of our own, before their leakage is known."""
     coded, rows, columns = coded_splits(splits, release, tuple(splits.schema.private))
     return _carried_out(RowsPlan(rows_scene(release.mechanism, rows, coded, effort, seed, controls), columns), say=say)
 
 
 def _carried_out(
-    plan: RowsPlan, remembered: Remembered = lambda _: None, remember: Remember = lambda _, __: None, say: Say = lambda _: None
+    plan: RowsPlan,
+    remembered: Remembered = lambda _: None,
+    remember: Remember = lambda _, __: None,
+    say: Say = lambda _: None,
 ) -> Found:
     found = Found()
     for trial in trials([plan]):
@@ -105,4 +106,3 @@ def _carried_out(
 def unguarded(name: str) -> Guarantee:
     """What can be promised of a release that somebody else made."""
     return empirical(f"{name} was made elsewhere: nothing is promised here, these are measurements.")
-

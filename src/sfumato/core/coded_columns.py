@@ -45,6 +45,5 @@ def common_ranks(parts: Sequence[Doubles]) -> list[Doubles]:
     mass = np.bincount(place, weights, minlength=len(values))
     middle = np.cumsum(mass) - mass / 2.0
     return [
-        np.where(np.isnan(part), 0.5, middle[np.searchsorted(values, part).clip(max=len(values) - 1)])
-        for part in parts
+        np.where(np.isnan(part), 0.5, middle[np.searchsorted(values, part).clip(max=len(values) - 1)]) for part in parts
     ]

@@ -81,7 +81,9 @@ def reconcile(
     if rows > MOST_RELEASED:
         some = np.sort(np.random.default_rng(seed).permutation(rows)[:MOST_RELEASED])
         tables["release"] = {name: values[some] for name, values in tables["release"].items()}
-        notes.append(f"{called['release']} has {rows:,} rows: {MOST_RELEASED:,} of them, drawn at random, are looked at")
+        notes.append(
+            f"{called['release']} has {rows:,} rows: {MOST_RELEASED:,} of them, drawn at random, are looked at"
+        )
     columns: list[CodedColumn] = []
     coded: list[list[FloatArray]] = [[], [], []]
     for column in kept:
@@ -105,7 +107,9 @@ def reconcile(
 
 
 def _called(value: Given, name: str) -> str:
-    return str(value) if isinstance(value, (str, PathLike)) else {"owner": "the owner's records"}.get(name, f"the {name}")
+    return (
+        str(value) if isinstance(value, (str, PathLike)) else {"owner": "the owner's records"}.get(name, f"the {name}")
+    )
 
 
 def _length(table: Table) -> int:
@@ -170,7 +174,9 @@ def _of_tsv(path: Path) -> Table:
     except FileNotFoundError:
         raise DataError(f"{path} does not exist: check the path.") from None
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path} is not a readable TSV file ({str(error).splitlines()[0][:160]}): write it again.") from None
+        raise DataError(
+            f"{path} is not a readable TSV file ({str(error).splitlines()[0][:160]}): write it again."
+        ) from None
     return {name.strip(): _texts(found[name].to_pylist()) for name in found.column_names}
 
 
@@ -266,7 +272,9 @@ def _check_apart(owner: FloatArray, holdout: FloatArray, called: Mapping[str, st
     allowed = by_chance + 3.0 * np.sqrt(by_chance * (1.0 - by_chance) / len(holdout)) + 0.01
     said = f"{shared:,} of the {len(holdout):,} rows of {called['holdout']} are also in {called['owner']}"
     if shared / len(holdout) > allowed:
-        raise DataError(f"{said}: held out must be people whose records were not used; remove them from one of the two.")
+        raise DataError(
+            f"{said}: held out must be people whose records were not used; remove them from one of the two."
+        )
     notes.append(f"{said}, no more than chance makes: they stay")
 
 
@@ -322,7 +330,9 @@ def _in_intervals(
 ) -> list[Texts]:
     """Where some files have intervals and others numbers, the numbers are put into the intervals."""
     intervals = {text: ends for part in parts for text in set(part) if text is not None and (ends := _ends(text))}
-    if not intervals or all(found is None and not _has_numbers(part) for part, found in zip(parts, numbers, strict=True)):
+    if not intervals or all(
+        found is None and not _has_numbers(part) for part, found in zip(parts, numbers, strict=True)
+    ):
         return list(parts)
     notes.append(f"column {column}: numbers are put into the {len(intervals)} intervals that another file has")
     return [_placed(part, intervals) for part in parts]
@@ -360,7 +370,8 @@ def _placed(part: Texts, intervals: Mapping[str, tuple[float, float, bool, bool]
             inside = (
                 text
                 for text, (low, high, closed_low, closed_high) in intervals.items()
-                if (low < number or (closed_low and low == number)) and (number < high or (closed_high and number == high))
+                if (low < number or (closed_low and low == number))
+                and (number < high or (closed_high and number == high))
             )
             known[value] = next(inside, value)
         out[row] = known[value]

@@ -73,7 +73,7 @@ def audit_release(
     tables = reconcile(release, owner, holdout, private=private, id=id, seed=seed)
     for note in tables.notes:
         say(note)
-    asked = {
+    asked: dict[str, Any] = {
         "effort": effort,
         "seed": seed,
         "data": data,
@@ -113,7 +113,14 @@ def _stored(run: RunFolder, found: Audit, effort: Effort) -> dict[str, Any]:
 
 
 def _config(
-    name: str, release: Given, owner: Given, holdout: Given, private: Sequence[str], id: str | None, effort: Effort, seed: int
+    name: str,
+    release: Given,
+    owner: Given,
+    holdout: Given,
+    private: Sequence[str],
+    id: str | None,
+    effort: Effort,
+    seed: int,
 ) -> dict[str, Any]:
     told = {"release": [_path(release)], "owner": _path(owner), "holdout": _path(holdout)}
     run = {"command": "audit", "mechanism": name, "seed": seed, "version": sfumato.__version__, **told}

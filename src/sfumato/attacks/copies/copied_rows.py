@@ -81,7 +81,8 @@ class PartCopies(CopyAttack):
 
     def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
         shared = [
-            _most_shared(points, release.payload, knowledge) for points in (candidates_of(knowledge).x, knowledge.auxiliary.x)
+            _most_shared(points, release.payload, knowledge)
+            for points in (candidates_of(knowledge).x, knowledge.auxiliary.x)
         ]
         return (shared[0] > np.quantile(shared[1], 1.0 - NEAR)).astype(np.float32)
 

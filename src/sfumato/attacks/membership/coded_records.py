@@ -122,9 +122,7 @@ class ReleasedOrNot(CodedMembership):
         return np.asarray(model.predict_proba(one_hot(candidates.x, knowledge.columns))[:, 1])
 
 
-def _log_density(
-    points: FloatArray, among: FloatArray, knowledge: Knowledge, width: float
-) -> npt.NDArray[np.float64]:
+def _log_density(points: FloatArray, among: FloatArray, knowledge: Knowledge, width: float) -> npt.NDArray[np.float64]:
     from scipy.special import logsumexp
 
     found = np.empty(len(points))

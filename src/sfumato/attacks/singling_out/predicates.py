@@ -88,7 +88,9 @@ class SinglingOut(HeldOutAttack):
         best = Measured(EXCESS, "lower", value, interval, (-1.0, 1.0), primary=True, note=note, n=len(found))
         return [best, *rates]
 
-    def _by_chance(self, true_of: npt.NDArray[np.bool_], first: npt.NDArray[np.bool_], rng: np.random.Generator) -> float:
+    def _by_chance(
+        self, true_of: npt.NDArray[np.bool_], first: npt.NDArray[np.bool_], rng: np.random.Generator
+    ) -> float:
         """How far apart the two sides are by chance: the quantile over random exchanges, plus one query."""
         sides = np.stack([rng.permutation(first) for _ in range(_EXCHANGES)], axis=1).astype(np.float32)
         weights = true_of.astype(np.float32)
@@ -205,4 +207,3 @@ def _turns(count: int, asked: int, rng: np.random.Generator) -> Iterator[int]:
     """Rows in turn, each as often as it takes to ask so many times."""
     for _ in range(-(-asked // count)):
         yield from rng.permutation(count).tolist()
-

@@ -67,9 +67,7 @@ class RowsPlan(Plan):
         return self.scene.controls.get(f"rows {attack!r}", measured)
 
 
-def rows_scene(
-    name: str, release: Release, splits: Splits, effort: Effort, seed: int, controls: Controls
-) -> Scene:
+def rows_scene(name: str, release: Release, splits: Splits, effort: Effort, seed: int, controls: Controls) -> Scene:
     """Coded rows, sorted so that the order of a file changes nothing."""
     knowledge = Knowledge(auxiliary=splits.attacker, randomised=True, seed=derive_seed(seed, "attacker"))
     sorted_rows = replace(release, payload=in_order(release.payload), utility={})

@@ -261,8 +261,12 @@ def rows_suite(columns: Sequence[CodedColumn], *, asked: int = 1000) -> list[Att
         NearestRows(k=10, among=3, **about),
         Trees(among=3, **about),
     ]
+    kinds = [one.number for one in columns]
+    ways = [False, True] if any(kinds) and not all(kinds) else [False]
+    most = 2 + 3 * len(ways)
     member: list[Attack] = [
-        kind(among=5) for kind in (NearestCoded, NearerThanOthers, StandsOut, CodedDensity, ReleasedOrNot)
+        *(kind(numbers=way, among=most) for kind in (NearestCoded, NearerThanOthers, StandsOut) for way in ways),
+        *(kind(among=most) for kind in (CodedDensity, ReleasedOrNot)),
     ]
     copies: list[Attack] = [kind(among=4) for kind in (ExactCopies, RareCopies, NearCopies, PartCopies)]
     return [*single, *link, *(infer if targets else []), *member, *copies]

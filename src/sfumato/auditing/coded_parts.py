@@ -1,4 +1,4 @@
-"""Records that we encoded ourselves, as coded rows: a table's columns and labels, or the main components of pictures."""
+"""Records that we encoded ourselves, as coded rows: columns and labels of a table, or main components of pictures."""
 
 from __future__ import annotations
 

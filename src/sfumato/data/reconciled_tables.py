@@ -226,15 +226,15 @@ def _common_columns(
     tables: Mapping[str, Table], called: Mapping[str, str], private: Sequence[str], id: str | None
 ) -> tuple[list[str], list[tuple[str, str]]]:
     """The columns that all three have, in the owner's order; and the others, with who lacks them."""
-    every = list(dict.fromkeys(name for table in (tables["owner"], *tables.values()) for name in table))
+    every = list(dict.fromkeys([*tables["owner"], *(name for table in tables.values() for name in table)]))
     kept = [name for name in every if all(name in table for table in tables.values()) and name != id]
-    skipped = []
+    skipped: list[tuple[str, str]] = []
     for name in every:
         lacking = [called[one] for one, table in tables.items() if name not in table]
         if lacking and name != id:
             skipped.append((f"column {name}", f"not in {' and not in '.join(lacking)}"))
     if not kept:
-        theirs, ours = (", ".join(list(tables[one])[:4]) for one in ("release", "owner"))
+        theirs, ours = (", ".join(list(tables[one])[:4]) for one in NAMES[:2])
         raise DataError(
             f"{called['release']} has none of the columns of {called['owner']} (there: {theirs} …; here: {ours} …): "
             "give files with the same column names."
@@ -243,8 +243,8 @@ def _common_columns(
         if name not in tables["owner"]:
             raise unknown("column", name, tables["owner"])
         if name not in kept:
-            lacking = next(called[one] for one, table in tables.items() if name not in table)
-            raise DataError(f"the private column '{name}' is not in {lacking}: leave out --private {name}, or add it.")
+            without = next(called[one] for one, table in tables.items() if name not in table)
+            raise DataError(f"the private column '{name}' is not in {without}: leave out --private {name}, or add it.")
     return kept, skipped
 
 
@@ -303,7 +303,7 @@ def _coded(
         if any(gone.any() for gone in missing):
             ranked.append((CodedColumn(column, 2, companion=True), list[npt.NDArray[Any]](missing)))
         return ranked
-    texts = _in_intervals(column, parts, numbers, called, notes)
+    texts = _in_intervals(column, parts, numbers, notes)
     names = sorted({value for part in texts for value in part if value is not None})
     unseen = {v for v in texts[0] if v is not None} - {v for part in texts[1:] for v in part if v is not None}
     if unseen:
@@ -325,7 +325,6 @@ def _in_intervals(
     column: str,
     parts: Sequence[Texts],
     numbers: Sequence[npt.NDArray[np.float64] | None],
-    called: Mapping[str, str],
     notes: list[str],
 ) -> list[Texts]:
     """Where some files have intervals and others numbers, the numbers are put into the intervals."""

@@ -54,7 +54,7 @@ class InferenceAttack(HeldOutAttack):
         """A value for each point and target; a point's own values of a target must not be used for it."""
 
     def trivial(self, knowledge: Knowledge, n: int) -> FloatArray:
-        """The middle of the population, or the category that is most frequent among candidates: no release is needed."""
+        """The middle of the population, or its most frequent category: that takes no release."""
         points = candidates_of(knowledge).x
         best = [
             0.5 if number else float(_frequent(points[:, place]))

@@ -6,6 +6,9 @@ against the distance to the attacker's own people, who were not in the data.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import ClassVar
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,10 +18,12 @@ from sfumato.attacks.membership.synthetic_records import MembershipAttack
 from sfumato.core.dataset import Dataset, FloatArray
 from sfumato.core.intervals import CONFIDENCE, area_interval
 from sfumato.core.knowledge import Knowledge, Truth
+from sfumato.core.metrics import Values
 from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
 
 _MOST = 20_000
+_BY_NUMBERS = ", by numbers"
 _TREES = 60
 _CROWD = 10
 
@@ -32,8 +37,6 @@ class CodedMembership(MembershipAttack):
         return super().obstacle(knowledge) or (None if knowledge.columns else "needs columns")
 
     def measure(self, guess: Guess, truth: Truth) -> list[Measured]:
-        from dataclasses import replace
-
         members = truth.members() == 1
         low, high = area_interval(guess[members], guess[~members], 1.0 - (1.0 - CONFIDENCE) / self.among)
         advantage, area, *others = super().measure(guess, truth)
@@ -45,41 +48,64 @@ class CodedMembership(MembershipAttack):
         ]
 
 
-class NearestCoded(CodedMembership):
+class DistanceMembership(CodedMembership):
+    """By distances over all columns, or over the ``numbers`` alone: few people agree in these, many in categories."""
+
+    numbers: bool = False
+    kind: ClassVar[str]
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"member-{'numbers' if self.numbers else 'row'}-{self.kind}"
+
+    def nearest(self, points: FloatArray, among: FloatArray, knowledge: Knowledge, k: int = 1) -> Values:
+        """The mean distances a column to the k nearest rows, (N, k)."""
+        columns = knowledge.columns
+        used = [place for place, one in enumerate(columns) if one.number] if self.numbers else None
+        return nearest(points, among, columns, k, used)[1]
+
+
+class NearestCoded(DistanceMembership):
     """−distance to the nearest released row."""
 
-    name = "member-row-nearest"
-    title = "Nearest row"
-    how = "near to a released row"
+    kind = "nearest"
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        return f"Nearest row{_BY_NUMBERS if self.numbers else ''}"
 
     def suspicion(self, release: Release, candidates: Dataset, knowledge: Knowledge) -> npt.NDArray[np.floating]:
-        return -nearest(candidates.x, release.payload, knowledge.columns)[1][:, 0]
+        return np.asarray(-self.nearest(candidates.x, release.payload, knowledge)[:, 0])
 
 
-class NearerThanOthers(CodedMembership):
+class NearerThanOthers(DistanceMembership):
     """log of the distance to the attacker's nearest people over the distance to the nearest released row."""
 
-    name = "member-row-nearer"
-    title = "Nearer than to others"
-    how = "nearer to a released row than to the attacker's own people"
+    kind = "nearer"
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        return f"Nearer than to others{_BY_NUMBERS if self.numbers else ''}"
 
     def suspicion(self, release: Release, candidates: Dataset, knowledge: Knowledge) -> npt.NDArray[np.floating]:
-        there = nearest(candidates.x, release.payload, knowledge.columns)[1][:, 0]
-        here = nearest(candidates.x, knowledge.auxiliary.x, knowledge.columns, 3)[1].mean(axis=1)
+        there = self.nearest(candidates.x, release.payload, knowledge)[:, 0]
+        here = self.nearest(candidates.x, knowledge.auxiliary.x, knowledge, 3).mean(axis=1)
         small = 1.0 / (100.0 * max(1, len(knowledge.columns)))
-        return np.log(here + small) - np.log(there + small)
+        return np.asarray(np.log(here + small) - np.log(there + small))
 
 
-class StandsOut(CodedMembership):
+class StandsOut(DistanceMembership):
     """How much nearer the nearest released row is than the next ones: a copy stands out from the crowd around it."""
 
-    name = "member-row-alone"
-    title = "Nearest against the next"
-    how = "one released row is much nearer than the next ones"
+    kind = "alone"
+
+    @property
+    def title(self) -> str:  # type: ignore[override]
+        return f"Nearest against the next{_BY_NUMBERS if self.numbers else ''}"
 
     def suspicion(self, release: Release, candidates: Dataset, knowledge: Knowledge) -> npt.NDArray[np.floating]:
-        apart = nearest(candidates.x, release.payload, knowledge.columns, _CROWD)[1]
-        return apart[:, -1] - apart[:, 0] if apart.shape[1] > 1 else -apart[:, 0]
+        apart = self.nearest(candidates.x, release.payload, knowledge, _CROWD)
+        return np.asarray(apart[:, -1] - apart[:, 0] if apart.shape[1] > 1 else -apart[:, 0])
 
 
 class CodedDensity(CodedMembership):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sfumato.attacks.attribute.queried_records import QueriedRecords
     from sfumato.attacks.base import Attack
     from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
+    from sfumato.core.coded_columns import CodedColumn
     from sfumato.core.schema import Schema
 
 GROUP = "sfumato.attacks"
@@ -227,6 +228,48 @@ def membership_suite(labels: Sequence[str]) -> list[Attack]:
 
     by_class: list[Attack] = [NearestSynthetic(within=True), StudentLoss()] if labels else []
     return [NearestSynthetic(), DensityRatio(), SyntheticOrReal(), *by_class]
+
+
+def rows_suite(columns: Sequence[CodedColumn], *, asked: int = 1000) -> list[Attack]:
+    """Rows that belong to nobody in particular: singling out, linkability, inference, membership, copies."""
+    from sfumato.attacks.copies.copied_rows import ExactCopies, NearCopies, PartCopies, RareCopies
+    from sfumato.attacks.inference.unknown_columns import NearestRows, Trees
+    from sfumato.attacks.linkability.column_parts import LineUp, SameNeighbour
+    from sfumato.attacks.membership.coded_records import (
+        CodedDensity,
+        NearerThanOthers,
+        NearestCoded,
+        ReleasedOrNot,
+        StandsOut,
+    )
+    from sfumato.attacks.singling_out.predicates import OneColumn, SeveralColumns, WholeRow
+
+    named = any(column.private for column in columns)
+    targets = [
+        at for at, one in enumerate(columns) if not one.companion and one.categories != 1 and (one.private or not named)
+    ]
+    about: dict[str, Any] = {
+        "targets": tuple(targets),
+        "numbers": tuple(columns[at].number for at in targets),
+        "names": tuple(columns[at].name for at in targets),
+        "apart": named,
+    }
+    single = [kind(among=3, asked=asked) for kind in (OneColumn, SeveralColumns, WholeRow)]
+    link: list[Attack] = [SameNeighbour(k=1, among=3), SameNeighbour(k=10, among=3), LineUp(among=3)]
+    infer: list[Attack] = [
+        NearestRows(k=1, among=3, **about),
+        NearestRows(k=10, among=3, **about),
+        Trees(among=3, **about),
+    ]
+    kinds = [one.number for one in columns]
+    ways = [False, True] if any(kinds) and not all(kinds) else [False]
+    most = 2 + 3 * len(ways)
+    member: list[Attack] = [
+        *(kind(numbers=way, among=most) for kind in (NearestCoded, NearerThanOthers, StandsOut) for way in ways),
+        *(kind(among=most) for kind in (CodedDensity, ReleasedOrNot)),
+    ]
+    copies: list[Attack] = [kind(among=4) for kind in (ExactCopies, RareCopies, NearCopies, PartCopies)]
+    return [*single, *link, *(infer if targets else []), *member, *copies]
 
 
 def plugin_suite(schema: Schema) -> list[Attack]:

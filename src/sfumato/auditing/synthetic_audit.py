@@ -20,6 +20,7 @@ from sfumato.auditing.payload_picture import picture
 from sfumato.auditing.plans.base import Scene
 from sfumato.auditing.plans.synthetic import NO_VICTIM, SyntheticPlan, membership_stage
 from sfumato.auditing.result import GALLERY, Audit, Say
+from sfumato.auditing.rows_audit import own_rows
 from sfumato.auditing.students import check_students, student_scores, usual_students
 from sfumato.auditing.trials import carry_out, trials
 from sfumato.auditing.utility import as_control
@@ -56,6 +57,11 @@ def audit_synthetic(
     nobody = np.empty(0, dtype=np.intp)
     scene = Scene(mechanism.name, splits, effort, seed, release, knowledge, nobody, controls=controls)
     found = carry_out(trials([SyntheticPlan(scene, truth)], attacks), mechanism.name, say)
+    if attacks is None:
+        rows = own_rows(release, splits, effort, seed, controls, say)
+        found.scores += rows.scores
+        found.skipped += rows.skipped
+        found.titles |= rows.titles
     skipped = [*(_left_out(release) if attacks is None else []), *found.skipped]
     skipped += unmeasured(splits.victim, release.utility)
     if isinstance(mechanism, LearnsByCounter) and attacks is None and effort.tries(CLAIM):

@@ -270,6 +270,12 @@ def audit(
     records: Annotated[
         str | None, typer.Option("--records", help="The records behind a release of one payload for each.")
     ] = None,
+    owner: Annotated[
+        str | None, typer.Option("--owner", help="The records that a release of rows for nobody in particular is of.")
+    ] = None,
+    holdout: Annotated[
+        str | None, typer.Option("--holdout", help="Records of people of the same kind that were not used.")
+    ] = None,
     x: X = None,
     utility: Utility = None,
     private: Private = None,
@@ -304,15 +310,19 @@ def audit(
 
     sfumato audit runs/ran-people
 
+    sfumato audit --release synthetic.csv --owner train.csv --holdout control.csv --out runs/vendor
+
     sfumato audit --release vectors.npz --records originals.npz --id person --private sex --out runs/vectors
     """
     from sfumato.auditing.effort import effort_named
     from sfumato.cli.foreign_audit import release_alone, run_alone
     from sfumato.cli.output import OUT, Talk, audit_lines, print_json, print_text, score_table
-    from sfumato.workflow import audit_payloads, audit_run
+    from sfumato.workflow import audit_payloads, audit_release_files, audit_run
 
     about = {
         "--records": records,
+        "--owner": owner,
+        "--holdout": holdout,
         "--x": x,
         "--utility": utility,
         "--private": private,
@@ -327,6 +337,19 @@ def audit(
         how = effort_named(effort, geometry, student or ())
         if release:
             release_alone(about, run, again=again, student=student)
+        if release and owner is not None and holdout is not None:
+            scores = audit_release_files(
+                release[0],
+                owner,
+                holdout,
+                private=private or (),
+                id=subject,
+                effort=how,
+                seed=seed or 0,
+                out=out or Path("runs") / release[0].stem,
+                say=talk.say,
+            )
+        elif release:
             asked = data_config({}, records, x, utility, private, subject, None, domain, shares)
             scores = audit_payloads(
                 release,

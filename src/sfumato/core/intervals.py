@@ -75,6 +75,53 @@ def mean_interval(
     return _around(float(values.mean()), _mean_without_each(values, units, count), limits, confidence)
 
 
+def difference_interval(here: Values, there: Values, confidence: float = CONFIDENCE) -> Interval:
+    """Return the interval of the difference of two means of independent records with values in [0, 1].
+
+    Newcombe's for shares, from the Wilson intervals of both; else Welch's.
+    """
+    gap = float(here.mean() - there.mean())
+    if all(np.isin(part, (0.0, 1.0)).all() for part in (here, there)):
+        quantile = _normal_quantile(confidence)
+        (low, high), (below, above) = (wilson(float(part.sum()), len(part), quantile) for part in (here, there))
+        first, second = float(here.mean()), float(there.mean())
+        return (
+            gap - math.sqrt((first - low) ** 2 + (above - second) ** 2),
+            gap + math.sqrt((high - first) ** 2 + (second - below) ** 2),
+        )
+    if min(len(here), len(there)) < 2:
+        return (-1.0, 1.0)
+    errors = [float(part.var(ddof=1)) / len(part) for part in (here, there)]
+    total = sum(errors)
+    if total == 0.0:
+        return (max(-1.0, gap - 1.0 / len(here)), min(1.0, gap + 1.0 / len(here)))
+    freedom = total**2 / sum(e**2 / (len(part) - 1) for e, part in zip(errors, (here, there), strict=True))
+    half = students_t(max(1, int(freedom)), confidence) * math.sqrt(total)
+    return (max(-1.0, gap - half), min(1.0, gap + half))
+
+
+def area_interval(positive: Values, negative: Values, confidence: float = CONFIDENCE) -> Interval:
+    """Return DeLong's interval of the area under the ROC curve, on the scale of the logit."""
+    order = np.concatenate([positive, negative])
+    from scipy.stats import rankdata
+
+    ranks, m, n = rankdata(order), len(positive), len(negative)
+    inside, outside = rankdata(positive), rankdata(negative)
+    area = float((ranks[:m].sum() / m - (m + 1) / 2) / n)
+    if min(m, n) < 2:
+        return (0.0, 1.0)
+    above = (ranks[:m] - inside) / n
+    below = 1.0 - (ranks[m:] - outside) / m
+    error = math.sqrt(float(above.var(ddof=1)) / m + float(below.var(ddof=1)) / n)
+    quantile = _normal_quantile(confidence)
+    if not 0.0 < area < 1.0:  # nothing is known of the spread: what so many records could have missed
+        share = 1.0 - (1.0 - confidence) ** (1.0 / min(m, n))
+        return (area - share, 1.0) if area == 1.0 else (0.0, area + share)
+    half, middle = quantile * error / (area * (1.0 - area)), math.log(area / (1.0 - area))
+    low, high = (1.0 / (1.0 + math.exp(-min(700.0, max(-700.0, end)))) for end in (middle - half, middle + half))
+    return (low, high)
+
+
 def bootstrap(
     statistic: Statistic,
     n: int,

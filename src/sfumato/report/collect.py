@@ -226,6 +226,8 @@ def _gallery(file: Path, schema: Schema) -> Gallery | None:
         arrays = {name: np.asarray(array[:MAX_RECORDS], dtype=np.float32) for name, array in load_file(file).items()}
     except SafetensorError as error:
         raise DataError(f"{file} is not a safetensors file ({error}): audit the run again.") from None
+    if not arrays:
+        return None  # rows of a file have no pictures
     synthetic = arrays.get("synthetic")
     gallery = Gallery(
         originals=arrays["originals" if synthetic is None else "nearest"],
@@ -295,7 +297,7 @@ def _confusion(value: Mapping[str, Any]) -> Confusion:
 
 
 def _features(value: Any) -> Features | None:
-    if value is None or not value["points"]:
+    if not value or not value["points"]:
         return None
     points = tuple(_triple(point) for point in value["points"][:MAX_POINTS])
     label = str(value["label"])

@@ -15,21 +15,25 @@ from typing import Any
 
 from benchmarks import (
     ars_noise,
+    audit_jobs,
     dpsgd,
     filter_speed,
     help_time,
     phase_cost,
     phase_device,
+    ray_release,
     release_memory,
     release_throughput,
     sweep_cost,
     synth_time,
+    threads,
     white_box,
 )
 
 BENCHMARKS = {
     "release-throughput": release_throughput.run,
     "release-memory": release_memory.run,
+    "ray-release": ray_release.run,
     "sweep-cost": sweep_cost.run,
     "help-time": help_time.run,
     "filter-speed": filter_speed.run,
@@ -39,6 +43,8 @@ BENCHMARKS = {
     "ars-noise": ars_noise.run,
     "synth-time": synth_time.run,
     "white-box": white_box.run,
+    "threads": threads.run,
+    "audit-jobs": audit_jobs.run,
 }
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "bench.json"
 

@@ -98,6 +98,8 @@ def _run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, doubles: b
     inference = torch.is_inference_mode_enabled() and not (shares and not args[0].is_inference())
     with torch.inference_mode(inference):  # a view of an ordinary tensor is one
         out = tree_map(lambda x: Far(x) if isinstance(x, Tensor) else x, found)
+    if not far:
+        return out  # it has just come here, and shares nothing
     with torch.inference_mode(False):  # which knows no aliases
         return return_and_correct_aliasing(func, args, kwargs, out)  # type: ignore[no-untyped-call]
 

@@ -20,6 +20,7 @@ from benchmarks import (
     help_time,
     phase_cost,
     phase_device,
+    precision,
     release_memory,
     release_throughput,
     sweep_cost,
@@ -39,6 +40,7 @@ BENCHMARKS = {
     "ars-noise": ars_noise.run,
     "synth-time": synth_time.run,
     "white-box": white_box.run,
+    "precision": precision.run,
 }
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "bench.json"
 

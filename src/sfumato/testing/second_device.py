@@ -8,6 +8,7 @@ array. And stricter: nothing random may be drawn on it, as a seed would mean som
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -117,5 +118,6 @@ def _shown(tensor: Tensor) -> str:
 @contextmanager
 def second_device(*, doubles: bool = True) -> Iterator[torch.device]:
     """Inside, everything of sfumato works on the device; without ``doubles`` it is like Apple's, which has none."""
-    with _Device(doubles=doubles), compute.placed(Placement(DEVICE, doubles=doubles)):
+    with warnings.catch_warnings(), _Device(doubles=doubles), compute.placed(Placement(DEVICE, doubles=doubles)):
+        warnings.filterwarnings("ignore", message=".*copying from a non-meta parameter")  # torch cannot know
         yield DEVICE

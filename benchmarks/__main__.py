@@ -21,6 +21,7 @@ from benchmarks import (
     help_time,
     phase_cost,
     phase_device,
+    precision,
     ray_release,
     release_memory,
     release_throughput,
@@ -45,6 +46,7 @@ BENCHMARKS = {
     "white-box": white_box.run,
     "threads": threads.run,
     "audit-jobs": audit_jobs.run,
+    "precision": precision.run,
 }
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "bench.json"
 

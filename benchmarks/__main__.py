@@ -18,6 +18,7 @@ from benchmarks import (
     dpsgd,
     filter_speed,
     help_time,
+    null_audits,
     phase_cost,
     phase_device,
     release_memory,
@@ -38,6 +39,7 @@ BENCHMARKS = {
     "dpsgd": dpsgd.run,
     "ars-noise": ars_noise.run,
     "synth-time": synth_time.run,
+    "null-audits": null_audits.run,
     "white-box": white_box.run,
 }
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "bench.json"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import (
+    adult_releases,
     ars_noise,
     dpsgd,
     filter_speed,
@@ -29,6 +30,7 @@ from benchmarks import (
 )
 
 BENCHMARKS = {
+    "adult-releases": adult_releases.run,
     "release-throughput": release_throughput.run,
     "release-memory": release_memory.run,
     "sweep-cost": sweep_cost.run,

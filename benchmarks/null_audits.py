@@ -7,6 +7,7 @@ zero in 95 % of the runs, in both directions. A release of the owner's rows in a
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,9 @@ from sfumato.core.intervals import wilson
 from sfumato.testing.made_up_people import made_up_people
 
 RUNS = 40
-PEOPLE = 400
+PEOPLE = 250
+PRIVATE = ("diagnosis", "age", "town")
+EFFORT = replace(SMOKE, suspects=500, predicates=200)
 QUESTIONS = ("singling-out", "linkability", "inference", "membership", "copies")
 
 
@@ -27,18 +30,19 @@ def run(runs: int = RUNS, people: int = PEOPLE) -> dict[str, Any]:
     least: dict[str, list[float]] = {question: [] for question in QUESTIONS}
     for number in range(runs):
         owner, holdout, nobody = (made_up_people(people, 3 * number + part) for part in range(3))
-        nothing = audit_release(nobody, owner=owner, holdout=holdout, effort=SMOKE, seed=number)
+        nothing = audit_release(nobody, owner=owner, holdout=holdout, private=PRIVATE, effort=EFFORT, seed=number)
         for score in nothing["attacks"]:
             if score["primary"]:
                 low, high = score["ci"]
-                covered[score["attack"]] += low <= 0.0 <= high
-                above[score["attack"]] += low > 0.0
-                below[score["attack"]] += high < 0.0
+                name = score["attack"] + (f":{score['target']}" if score["target"] else "")
+                covered[name] += low <= 0.0 <= high
+                above[name] += low > 0.0
+                below[name] += high < 0.0
         for question in QUESTIONS:
             worst[question] += nothing["worst"][question]["ci"][0] <= 0.0
         order = np.random.default_rng(number).permutation(people)
         copied = {name: values[order] for name, values in owner.items()}
-        everything = audit_release(copied, owner=owner, holdout=holdout, effort=SMOKE, seed=number)
+        everything = audit_release(copied, owner=owner, holdout=holdout, private=PRIVATE, effort=EFFORT, seed=number)
         for question in QUESTIONS:
             least[question].append(float(everything["worst"][question]["leakage"]))
     total = runs * len(covered)

@@ -100,7 +100,7 @@ def test_wrong_files_are_one_sentence_each() -> None:
     release, owner, holdout = tables()
     with pytest.raises(DataError, match="has none of the columns"):
         reconcile({"other": np.arange(60)}, owner, holdout)
-    with pytest.raises(DataError, match="60 of the 60 rows .* are also in"):
+    with pytest.raises(DataError, match=r"60 of the 60 rows .* are also in"):
         reconcile(release, owner, owner)
     with pytest.raises(DataError, match="has 1 row: at least 20"):
         reconcile({name: values[:1] for name, values in release.items()}, owner, holdout)
@@ -109,7 +109,7 @@ def test_wrong_files_are_one_sentence_each() -> None:
     with pytest.raises(UsageError, match="did you mean 'diagnosis'"):
         reconcile(release, owner, holdout, private=("diagnosi",))
     ids = np.arange(60)
-    with pytest.raises(DataError, match="30 people .* are in"):
+    with pytest.raises(DataError, match=r"30 people .* are in"):
         reconcile(release, {**owner, "id": ids}, {**holdout, "id": ids + 30}, id="id")
 
 

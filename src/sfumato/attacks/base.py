@@ -197,6 +197,11 @@ class Attack(ABC):
         """The hyper-parameters."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
+    @property
+    def identity(self) -> str:
+        """What its figures hang on: hyper-parameters and version."""
+        return f"{self!r} v{self.version}"
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.params().items())})"
 

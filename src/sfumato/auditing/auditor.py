@@ -118,7 +118,7 @@ def _audit(
         features=features,
         repeated=scores[len(found.scores) :],
         answers=found.answers,
-        exposure=exposures(scores[: len(found.scores)], found.attacked, seed),
+        exposure=exposures(scores[: len(found.scores)], found.attempts, seed),
     )
 
 

@@ -11,7 +11,7 @@ is compared with itself. Where an answer is right or wrong it is what the contro
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,9 +33,24 @@ _MOST_EXPOSED = 10
 _SHUFFLES, _MOST_SHUFFLES, _AT_ONCE = 2_000, 20_000, 200
 _ONE_SIDED = (1.0 - CONFIDENCE) / 2.0
 
+_LOTS = 4
+_TELLING = 0.01
+"""Groups that leak less than this more than the rest are not called worse, however sure that is."""
+
 Codes = npt.NDArray[np.intp]
-Attacked = Mapping[tuple[str, str | None], Dataset]
-"""The records behind the scores of an attack, by its name and the label that it is about."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The records behind the scores of an attack, and how to measure its guesses if they are dealt to the records by
+    lot: a seed → metric → the value of each record."""
+
+    data: Dataset
+    by_lot: Callable[[int], Mapping[str, Values]]
+
+
+Attempts = Mapping[tuple[str, str | None], Attempt]
+"""By the attack's name and the label that it is about."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +62,20 @@ class _Gains:
     gained: Values
     room: Values
     right_or_wrong: bool
-    data: Dataset
+    attempt: Attempt
+
+    @property
+    def data(self) -> Dataset:
+        return self.attempt.data
+
+    def told(self, seed: int) -> Values:
+        """What the payload of each record was worth: what the attack got there, beyond its own guesses for others.
+
+        A guess that leans to one side suits one group better than another, without any release; this does not.
+        """
+        sign = 1.0 if self.score.better_for_owner == "lower" else -1.0
+        lots = [self.attempt.by_lot(derive_seed(seed, lot))[self.score.metric] for lot in range(_LOTS)]
+        return np.asarray(sign * (self.value - np.mean(lots, axis=0)))
 
     def of_each(self) -> Values:
         """The leakage of every record, in [0, 1]; 0 where there was nothing to gain."""
@@ -69,19 +97,20 @@ class _Gains:
         return inside[0], (inside[1], inside[2])
 
 
-def exposures(scores: Sequence[Score], attacked: Attacked, seed: int) -> dict[str, Any]:
+def exposures(scores: Sequence[Score], attempts: Attempts, seed: int) -> dict[str, Any]:
     """For every threat whose worst attack has a value for each record, as JSON:
 
     attack, metric   that attack, and the metric of ``score`` below
-    groups           [{column, value, n, people, score, ci, leakage, leakage_ci, worse}] for each class of each label;
-                     ``ci`` and ``leakage_ci`` hold together in 95 % of audits, and ``worse`` says that the group leaks
-                     more than the rest, in at most 2.5 % of audits wrongly for any group of any threat
+    groups           [{column, value, n, people, score, ci, leakage, leakage_ci, worse}] for each class of each label,
+                     but for the one that is attacked; ``ci`` and ``leakage_ci`` hold together in 95 % of audits, and
+                     ``worse`` says that the payloads of the group tell more than those of the rest, in at most 2.5 % of
+                     audits wrongly for any group of any threat
     worst_group      the group of the largest leakage; None where no group is large enough
     share_above      {threshold, share, ci, people}: people of whom more than ``threshold`` is leaked
     most_exposed     [{id, leakage, score}]: the ten records that leak most; for the owner's eyes alone
     """
-    found = dict(_gains(scores, attacked))
-    columns = {key: _columns(gains.data) for key, gains in found.items()}
+    found = dict(_gains(scores, attempts))
+    columns = {key: _columns(gains.data, gains.score.target) for key, gains in found.items()}
     comparisons = sum(len(names) for of in columns.values() for _, names, _ in of)
     return {
         key: _exposure(gains, columns[key], comparisons, derive_seed(seed, "exposure", key))
@@ -89,23 +118,23 @@ def exposures(scores: Sequence[Score], attacked: Attacked, seed: int) -> dict[st
     }
 
 
-def _gains(scores: Sequence[Score], attacked: Attacked) -> Iterator[tuple[str, _Gains]]:
+def _gains(scores: Sequence[Score], attempts: Attempts) -> Iterator[tuple[str, _Gains]]:
     for key, worst in worst_by_threat(scores).items():
-        data = attacked.get((worst.attack, worst.target))
+        attempt = attempts.get((worst.attack, worst.target))
         score = worst if worst.each is not None else _record_by_record(scores, worst)
-        if data is None or score is None or score.each is None or score.guessed is None:
+        if attempt is None or score is None or score.each is None or score.guessed is None:
             continue
-        if score.baseline is None or score.control is None or len(score.each) != len(data):
+        if score.baseline is None or score.control is None or len(score.each) != len(attempt.data):
             continue
         sign = 1.0 if score.better_for_owner == "lower" else -1.0
         average = sign * (score.control - score.baseline)
         if average <= 0:
             continue  # no attack wins where nothing is defended
         both = np.isin(score.each, (0.0, 1.0)).all()
-        room = np.full(len(data), average) if both else np.maximum(sign * (score.control - score.guessed), 0.0)
+        room = np.full(len(score.each), average) if both else np.maximum(sign * (score.control - score.guessed), 0.0)
         if room.sum() <= 0:
             continue
-        yield key, _Gains(score, score.each, sign * (score.each - score.guessed), room, bool(both), data)
+        yield key, _Gains(score, score.each, sign * (score.each - score.guessed), room, bool(both), attempt)
 
 
 def _record_by_record(scores: Iterable[Score], worst: Score) -> Score | None:
@@ -114,10 +143,15 @@ def _record_by_record(scores: Iterable[Score], worst: Score) -> Score | None:
     return next((s for s in scores if (s.attack, s.threat, s.target) == same and s.each is not None), None)
 
 
-def _columns(data: Dataset) -> list[tuple[str, list[str], Codes]]:
-    """For every label the names of its groups, and the group of each record (−1: none)."""
+def _columns(data: Dataset, target: str | None) -> list[tuple[str, list[str], Codes]]:
+    """For every label the names of its groups, and the group of each record (−1: none).
+
+    Not for the label that is attacked: a guesser who always names one class leaves nothing to gain there, by design.
+    """
     found = []
     for label, codes in (*data.utility.items(), *data.private.items()):
+        if label == target:
+            continue
         people = [len(np.unique(data.ids[codes == code])) for code in range(len(data.schema.classes(label)))]
         large = [code for code, count in enumerate(people) if count >= FEWEST]
         names, group = [data.schema.classes(label)[code] for code in large], np.full(len(data), -1, dtype=np.intp)
@@ -136,8 +170,9 @@ def _exposure(
 ) -> dict[str, Any]:
     confidence = 1.0 - (1.0 - CONFIDENCE) / max(1, comparisons)
     groups: list[dict[str, Any]] = []
+    told = gains.told(seed) if columns else gains.gained
     for column, names, group in columns:
-        chances = _by_chance(gains, group, len(names), comparisons, derive_seed(seed, column))
+        chances = _by_chance(gains, told, group, len(names), comparisons, derive_seed(seed, column))
         for number, name in enumerate(names):
             rows = np.flatnonzero(group == number)
             if gains.room[rows].sum() <= 0:
@@ -168,7 +203,7 @@ def _exposure(
     }
 
 
-def _by_chance(gains: _Gains, group: Codes, count: int, comparisons: int, seed: int) -> Values:
+def _by_chance(gains: _Gains, told: Values, group: Codes, count: int, comparisons: int, seed: int) -> Values:
     """For each group how often it would leak as much more than the rest if people had been put into groups by lot.
 
     Somebody's records in one group stay together. The observed case counts as one of the shuffles.
@@ -176,10 +211,7 @@ def _by_chance(gains: _Gains, group: Codes, count: int, comparisons: int, seed: 
     unit = np.unique(np.stack([np.unique(gains.data.ids, return_inverse=True)[1], group]), axis=1, return_inverse=True)
     of, sizes = unit[0][1], len(unit[0][1])
     sums = np.stack(
-        [
-            np.bincount(unit[1].reshape(-1), part, minlength=sizes).astype(np.float64)
-            for part in (gains.gained, gains.room)
-        ]
+        [np.bincount(unit[1].reshape(-1), part, minlength=sizes).astype(np.float64) for part in (told, gains.room)]
     )
     order = np.argsort(of, kind="stable")
     starts = np.searchsorted(of[order], np.arange(-1, count))
@@ -200,8 +232,8 @@ def _by_chance(gains: _Gains, group: Codes, count: int, comparisons: int, seed: 
     seen, rng = apart(sums[:, order]), np.random.default_rng(seed)
     times = min(_MOST_SHUFFLES, max(_SHUFFLES, math.ceil(2 * comparisons / _ONE_SIDED)))
     as_much = np.ones(len(starts))
-    done = 0
-    while done < times:
+    too_often, done = (times + 1) * _ONE_SIDED / comparisons, 0
+    while done < times and ((as_much <= too_often) & (seen >= _TELLING)).any():  # counts only grow
         some = min(_AT_ONCE, times - done)
         lots = rng.permuted(np.broadcast_to(np.arange(sizes), (some, sizes)), axis=1)
         as_much += (apart(np.moveaxis(sums[:, lots], 0, 1)) >= seen - 1e-12).sum(axis=0)
@@ -209,7 +241,7 @@ def _by_chance(gains: _Gains, group: Codes, count: int, comparisons: int, seed: 
     chances = np.ones(count)
     for place, number in enumerate(numbers):
         if number >= 0:
-            chances[number] = as_much[place] / (times + 1)
+            chances[number] = as_much[place] / (times + 1) if done == times and seen[place] >= _TELLING else 1.0
     return chances
 
 

@@ -138,7 +138,7 @@ def _audit(
         gallery={**shown, **found.kept},
         features=features,
         answers=found.answers,
-        exposure=exposures(scores, found.attacked, seed),
+        exposure=exposures(scores, found.attempts, seed),
     )
 
 

@@ -27,8 +27,8 @@ class Audit:
     keys than the right one give, {} for a mechanism without keys. ``repeated`` are attacks on the mean of several
     releases of the same records: they rank nothing, for whoever releases once. ``fairness`` is how the groups of each
     private label fare with what the classifiers of ``utility`` say; it ranks nothing either. ``answers`` are the
-    classes that each attribute attack took the victims for, under ``attack|label|answer``. ``exposure`` says for each threat
-    who is worst off, see ``auditing.exposure``.
+    classes that each attribute attack took the victims for, under ``attack|label|answer``. ``exposure`` says for
+    each threat who is worst off, see ``auditing.exposure``.
     """
 
     mechanism: str

@@ -93,7 +93,7 @@ def audit_synthetic(
         wrong_key={},
         gallery=_gallery(release, splits.owner),
         features=features,
-        exposure=exposures(scores, found.attacked, seed),
+        exposure=exposures(scores, found.attempts, seed),
     )
 
 

@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sfumato.attacks.base import Attack, AttributeAttack
+import numpy as np
+
+from sfumato.attacks.base import Attack, AttributeAttack, Outcome
 from sfumato.attacks.registry import plugin_suite
 from sfumato.auditing.controls import Values
+from sfumato.auditing.exposure import Attempt
 from sfumato.auditing.plans.base import Plan, Stage
 from sfumato.auditing.result import Say
 from sfumato.core import metrics
@@ -16,7 +19,7 @@ from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import Unanswered
 from sfumato.core.leakage import with_leakage
 from sfumato.core.score import Score, worst_by_threat
-from sfumato.core.threats import ATTRIBUTE, LIST, RECONSTRUCTION
+from sfumato.core.threats import ATTRIBUTE, LIST, RECONSTRUCTION, threat
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,8 @@ class Trial:
 @dataclass
 class Found:
     """What the attacks of one audit achieved; ``kept`` are rebuilt records for the gallery, ``answers`` what attribute
-    attacks took each victim for, ``titles`` what a report calls each attack and what it does, ``attacked`` the
-    records that its scores are about."""
+    attacks took each victim for, ``titles`` what a report calls each attack and what it does, ``attempts`` the
+    records and the guesses behind the scores that may count."""
 
     scores: list[Score] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
@@ -43,7 +46,7 @@ class Found:
     confusion: dict[tuple[str, str], IntArray] = field(default_factory=dict)
     answers: dict[str, IntArray] = field(default_factory=dict)
     titles: dict[str, tuple[str, str]] = field(default_factory=dict)
-    attacked: dict[tuple[str, str | None], Dataset] = field(default_factory=dict)
+    attempts: dict[tuple[str, str | None], Attempt] = field(default_factory=dict)
 
     def worst_confusion(self, victim: Dataset) -> dict[str, dict[str, Any]]:
         """What the worst attribute attack on each private label took for what."""
@@ -101,7 +104,7 @@ def carry_out(every: Iterable[Trial], name: str, say: Say) -> Found:
             found.skipped.append((attack.name, str(missing)))
             continue
         found.scores += outcome.scores
-        found.attacked[attack.name, attack.target()] = stage.truth.open()
+        _remember(found, attack, outcome, stage)
         found.titles[attack.name] = (attack.title or attack.name, attack.how)
         if attack.threat == RECONSTRUCTION:
             found.kept[f"recon/{attack.name}"] = outcome.guess[stage.shown]
@@ -112,3 +115,22 @@ def carry_out(every: Iterable[Trial], name: str, say: Say) -> Found:
             found.confusion[attack.name, attack.label] = metrics.confusion(codes, outcome.guess)
             found.answers[f"{attack.name}|{attack.label}|answer"] = outcome.guess.argmax(1)
     return found
+
+
+def _remember(found: Found, attack: Attack, outcome: Outcome, stage: Stage) -> None:
+    """Keep what the attack guessed, which may be large: of a threat that has one metric only the worst attack's."""
+    ranking = next((score for score in outcome.scores if score.primary), None)
+    if ranking is None or len(outcome.guess) != len(stage.truth.open()):
+        return
+    if not threat(attack.threat).also:
+        rivals = [s for s in found.scores if s.primary and (s.threat, s.target) == (ranking.threat, ranking.target)]
+        if any(rival is not ranking and rival.worse_than(ranking) for rival in rivals):
+            return
+        for rival in rivals:
+            found.attempts.pop((rival.attack, rival.target), None)
+
+    def by_lot(seed: int) -> dict[str, metrics.Values]:
+        dealt = np.random.default_rng(seed).permutation(len(outcome.guess))
+        return {m.metric: m.each for m in attack.measure(outcome.guess[dealt], stage.truth) if m.each is not None}
+
+    found.attempts[attack.name, attack.target()] = Attempt(stage.truth.open(), by_lot)

@@ -112,6 +112,14 @@ def worst_by_threat(scores: Iterable[Score]) -> dict[str, Score]:
     return worst
 
 
+def mixed_versions(seen: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """The attacks that were seen in more than one version, of names and versions."""
+    found: dict[str, set[int]] = {}
+    for attack, version in seen:
+        found.setdefault(attack, set()).add(version)
+    return {attack: sorted(versions) for attack, versions in sorted(found.items()) if len(versions) > 1}
+
+
 def each_record(scores: Iterable[Score]) -> dict[str, npt.NDArray[Any]]:
     """Every score's values record by record under its key, and under ``key|person`` a number for whose they are where
     somebody has several records."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -110,6 +110,18 @@ class Budget:
 
 
 @dataclass(frozen=True)
+class Exposed:
+    """Who is worst off by one threat: the attack and the metric of its scores, leakage of groups, the share of people
+    above a threshold, and the records that leak most."""
+
+    attack: str
+    metric: str
+    groups: tuple[dict[str, Any], ...]
+    share_above: Mapping[str, Any]
+    most_exposed: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
 class Run:
     """One audited run folder.
 
@@ -141,6 +153,7 @@ class Run:
     repeated: tuple[Score, ...] = ()
     fairness: tuple[Score, ...] = ()
     attack_steps: int | None = None
+    exposure: Mapping[str, Exposed] = field(default_factory=dict)
     setting: str = ""
 
     @property

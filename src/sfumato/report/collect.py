@@ -21,6 +21,7 @@ from sfumato.report.audited_runs import (
     Budget,
     Colouring,
     Confusion,
+    Exposed,
     Features,
     Floats,
     Gallery,
@@ -98,6 +99,7 @@ def read_run(path: Path, name: str | None = None) -> Run:
             repeated=tuple(_score(s) for s in scores.get("repeated", [])),
             fairness=tuple(_score(s) for s in scores.get("fairness", [])),
             attack_steps=scores.get("effort", {}).get("attack_steps"),
+            exposure={str(key): _exposed(value) for key, value in scores.get("exposure", {}).items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuleBroken) as error:
         detail = f"{type(error).__name__}: {error}"
@@ -194,6 +196,22 @@ def _score(value: Mapping[str, Any]) -> Score:
     if not all(isinstance(number, (int, float)) for number in numbers):
         raise TypeError(f"the score {score.metric} of {score.attack} is not a number")
     return score
+
+
+def _exposed(value: Mapping[str, Any]) -> Exposed:
+    groups = tuple(dict(one) for one in value["groups"])
+    for one in groups:
+        numbers = (one["leakage"], *one["leakage_ci"], one["people"])
+        if not all(isinstance(number, (int, float)) for number in numbers) or len(one["leakage_ci"]) != 2:
+            raise TypeError(f"the leakage of {one['column']} = {one['value']} is not a number")
+        one["worse"] = bool(one["worse"])
+    above = {name: float(value["share_above"][name]) for name in ("threshold", "share")}
+    above["people"] = int(value["share_above"]["people"])
+    records = tuple(
+        {"id": str(one["id"]), "leakage": float(one["leakage"]), "score": float(one["score"])}
+        for one in value["most_exposed"]
+    )
+    return Exposed(str(value["attack"]), str(value["metric"]), groups, above, records)
 
 
 def _gallery(file: Path, schema: Schema) -> Gallery | None:

@@ -11,9 +11,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.errors import RuleBroken
+from sfumato.core.errors import DataError, RuleBroken
 from sfumato.core.intervals import Interval, bootstrap, mean_interval, students_t
 from sfumato.core.run_folder import EACH_RECORD, read_tensors
+from sfumato.core.score import mixed_versions
 from sfumato.studies.verdicts import HOLDS, OPEN, Asked, verdict
 
 Results = Sequence[Mapping[str, Any]]
@@ -115,6 +116,10 @@ def _pairs(
     ours: tuple[Mapping[str, Any], Mapping[str, Any]], theirs: tuple[Mapping[str, Any], Mapping[str, Any]]
 ) -> tuple[Values, Values, npt.NDArray[Any] | None]:
     (a, whose), (b, _) = each_of(*ours), each_of(*theirs)
+    seen = [(score["attack"], score.get("attack_version", 1)) for _, score in (ours, theirs)]
+    if mixed_versions(seen):
+        both = f"{ours[0]['point']} and {theirs[0]['point']}"
+        raise DataError(f"{both} were attacked by different versions of {seen[0][0]}: measure both again.")
     if len(a) != len(b):
         raise RuleBroken(f"{ours[0]['point']} and {theirs[0]['point']} were not measured on the same victims.")
     return a, b, whose

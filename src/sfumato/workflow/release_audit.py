@@ -16,13 +16,14 @@ from sfumato.auditing.coded_parts import coded_release
 from sfumato.auditing.result import Say
 from sfumato.auditing.rows_audit import audit_rows, unguarded
 from sfumato.core.dataset import Dataset, Splits
-from sfumato.core.errors import DataError
+from sfumato.core.errors import DataError, UsageError
 from sfumato.core.randomness import derive_seed
 from sfumato.core.run_folder import RunFolder, read_json
 from sfumato.core.schema import Column, Schema
 from sfumato.core.score import Score
 from sfumato.data.reconciled_tables import Given, Reconciled, reconcile
 from sfumato.workflow.auditing import store
+from sfumato.workflow.payload_audit import Pipeline, audit_payloads
 
 _KEPT = "checkpoint/attacks"
 
@@ -30,10 +31,13 @@ _KEPT = "checkpoint/attacks"
 def audit_release(
     release: Given,
     *,
-    owner: Given,
-    holdout: Given,
+    owner: Given | None = None,
+    holdout: Given | None = None,
+    records: Given | Dataset | None = None,
+    utility: Sequence[str] = (),
     private: Sequence[str] = (),
     id: str | None = None,
+    pipeline: Pipeline | None = None,
     name: str | None = None,
     effort: Effort = CPU,
     seed: int = 0,
@@ -44,12 +48,16 @@ def audit_release(
     """Ask of a release that somebody else made what it tells about the owner's people.
 
     Args:
-        release: Rows that belong to nobody in particular: a path, a DataFrame, columns by name, or an array.
+        release: Rows that belong to nobody in particular, or with ``records`` one payload for each record: a path, a
+            DataFrame, columns by name, or an array; of payloads also a list of two releases.
         owner: The records it was made of.
         holdout: Records of people of the same kind that were not used. A random part of what was there before the
             release was made; half of them serve as the attacker's own knowledge.
-        private: The columns that nobody may infer; without any, all columns are asked for.
-        id: The column that names people in owner and holdout.
+        records: In place of owner and holdout: the records that the payloads were made of, one by one.
+        utility: Labels of ``records`` that others may use.
+        private: The columns that nobody may infer; without any, all columns are asked for (of payloads, none).
+        id: The column that names people in owner and holdout, or in records and release.
+        pipeline: With ``records``: the function or the command that made the release, see ``audit_payloads``.
         name: What a report calls the release.
         effort: How hard the attackers try.
         seed: Repeatable randomness.
@@ -61,8 +69,29 @@ def audit_release(
         The scores, as ``sfumato audit RUN --json`` prints them.
 
     Raises:
+        UsageError: Neither ``records`` nor both of ``owner`` and ``holdout`` are given.
         DataError: A file cannot be read or used; the message says which and why.
     """
+    if records is not None:
+        if owner is not None or holdout is not None or name is not None:
+            raise UsageError("owner, holdout and name have no meaning with records: leave them out.")
+        return audit_payloads(
+            release,
+            records,
+            utility=utility or None,
+            private=private or None,
+            id=id,
+            pipeline=pipeline,
+            effort=effort,
+            seed=seed,
+            out=out,
+            say=say,
+        )
+    if owner is None or holdout is None or utility or pipeline is not None:
+        raise UsageError(
+            "give records= for a release of one payload a record, or owner= and holdout= alone for rows that belong to "
+            "nobody in particular."
+        )
     called = name or (Path(release).stem if isinstance(release, (str, PathLike)) else "release")
     data = Path(owner).stem if isinstance(owner, (str, PathLike)) else "the owner's records"
     folder = None if out is None else Path(out)

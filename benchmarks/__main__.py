@@ -16,16 +16,20 @@ from typing import Any
 from benchmarks import (
     adult_releases,
     ars_noise,
+    audit_jobs,
     dpsgd,
     filter_speed,
     help_time,
     null_audits,
     phase_cost,
     phase_device,
+    precision,
+    ray_release,
     release_memory,
     release_throughput,
     sweep_cost,
     synth_time,
+    threads,
     white_box,
 )
 
@@ -33,6 +37,7 @@ BENCHMARKS = {
     "adult-releases": adult_releases.run,
     "release-throughput": release_throughput.run,
     "release-memory": release_memory.run,
+    "ray-release": ray_release.run,
     "sweep-cost": sweep_cost.run,
     "help-time": help_time.run,
     "filter-speed": filter_speed.run,
@@ -43,6 +48,9 @@ BENCHMARKS = {
     "synth-time": synth_time.run,
     "null-audits": null_audits.run,
     "white-box": white_box.run,
+    "threads": threads.run,
+    "audit-jobs": audit_jobs.run,
+    "precision": precision.run,
 }
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "bench.json"
 

@@ -42,6 +42,7 @@ def test_ends_of_an_interval_are_told_apart(collect: ModuleType) -> None:
     assert collect.interval({"ci": [0.96501, 0.96503], "exact": False}) == "0.96501 … 0.96503"
     assert collect.interval({"ci": None, "exact": False}) == ""
     assert collect.interval({"ci": None, "exact": True}) == "exact"
+    assert collect.interval({"ci": [6.2946, None], "exact": False}) == "≥ 6.295"  # a bound has one end
 
 
 def test_records_and_people_stand_beside_a_figure(collect: ModuleType) -> None:
@@ -83,3 +84,10 @@ def test_an_unknown_study_is_refused_before_anything_is_measured(
 ) -> None:
     assert measure.main(["ran-figure33"]) == 2
     assert "did you mean 'ran-figure3'" in capsys.readouterr().err
+
+
+def test_claim_that_a_test_shows_names_it(collect: ModuleType) -> None:
+    said = collect.claim("phase-layers-turn")
+    line = collect.claim_line(said, [])
+    assert "**holds, shown by a test**" in line and f"`pytest {said.check}`" in line
+    assert "not measured yet" not in line

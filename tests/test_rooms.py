@@ -20,7 +20,7 @@ ROOT = Path(sfumato.__file__).parent
 MAY_IMPORT = {
     "core": set(),
     "data": {"core"},
-    "nets": set(),
+    "nets": {"core"},
     "privacy": {"core"},
     "mechanisms": {"core", "nets", "privacy"},
     "attacks": {"core", "nets"},
@@ -29,8 +29,9 @@ MAY_IMPORT = {
     "workflow": {"core", "data", "mechanisms", "auditing", "report"},
     "testing": {"core", "data", "attacks", "mechanisms", "auditing", "workflow"},
     "parties": {"core", "data", "mechanisms", "workflow"},
+    "scale": {"core", "data", "mechanisms", "workflow"},
     "studies": {"core", "privacy", "mechanisms", "auditing", "report", "workflow", "parties"},
-    "cli": {"core", "data", "mechanisms", "auditing", "report", "workflow", "parties", "studies"},
+    "cli": {"core", "data", "mechanisms", "auditing", "report", "workflow", "parties", "scale", "studies"},
 }
 
 
@@ -107,7 +108,7 @@ def known_names() -> set[str]:
     """Every mechanism and every attack by name."""
     schema = Schema("image", (1, 8, 8), utility={"u": ("a", "b")}, private={"p": ("a", "b")})
     suites = (
-        *(features_suite(schema), rotations_suite(schema, "u"), shared_suite()),
+        *(features_suite(schema), rotations_suite(schema, ("u",)), shared_suite()),
         membership_suite(("u",)),
     )
     return {*names(), *(attack.name for attacks in suites for attack in attacks)}

@@ -111,6 +111,8 @@ def interval(row: dict[str, Any]) -> str:
     if row["ci"] is None:
         return "exact" if row["exact"] else ""
     low, high = row["ci"]
+    if low is None or high is None:  # a bound: nothing is known of the other end
+        return f"≥ {figure(low)}" if high is None else f"≤ {figure(high)}"
     digits = 4
     while figure(low, digits) == figure(high, digits) and low != high and digits < 9:
         digits += 1
@@ -141,8 +143,9 @@ equation, table and figure of the papers went is on the page on [coverage](cover
 - *holds in the paper's setting, but not under an adaptive attacker*: it holds for the paper's attacker, not for the
   worst of our suite.
 - *proof does not go through*: a test of this repository shows where it breaks.
+- *holds, shown by a test*: it is about what the code computes, not about figures; the test is named as the command.
 - *not settled at this scale*: the interval holds both answers, the run is too small to compare with the paper's, or it
-  has not been measured yet.
+  has not been measured yet. What an adaptive attacker breaks is not settled where the paper's own setting is not.
 """
 
 
@@ -176,16 +179,22 @@ def claim_line(one: Claim, results: list[Result]) -> str:
 
 
 def said(one: Claim, found: list[Status]) -> str:
-    """The status; by data set where they differ."""
-    kinds: dict[str, list[str]] = {}
+    """The status, and what was found beside it; by data set where they differ."""
+    kinds: dict[tuple[str, str], list[str]] = {}
     for status in found:
-        kinds.setdefault(status.status, []).append(status.data)
+        kinds.setdefault((status.status, f": {status.remark}" if status.remark else ""), []).append(status.data)
     if len(kinds) == 1:
-        (only,) = kinds
-        where = ", ".join(filter(None, kinds[only]))
+        ((only, beside),) = kinds
+        where = ", ".join(filter(None, kinds[only, beside]))
         unmeasured = "; not measured yet" if only == OPEN and not where else ""
-        return f"**{only}**" + (f" ({where})" if where else "") + unmeasured + (f": {one.flaw}" if one.flaw else "")
-    return "; ".join(f"**{kind}** ({', '.join(data)})" for kind, data in kinds.items())
+        return (
+            f"**{only}**"
+            + (f" ({where})" if where else "")
+            + unmeasured
+            + beside
+            + (f": {one.flaw}" if one.flaw else "")
+        )
+    return "; ".join(f"**{kind}** ({', '.join(data)}){beside}" for (kind, beside), data in kinds.items())
 
 
 def command_of(one: Claim, decided: Status | None) -> str:
@@ -230,6 +239,8 @@ def item_line(said: Paper, item: Item, results: list[Result]) -> str:
 
 def item_status(said: Paper, item: Item, results: list[Result]) -> str:
     """What came of its claims; without any, whether it was run; and the note."""
+    if item.data:
+        results = [result for result in results if result["data"] == item.data]
     found = list(dict.fromkeys(s.status for one in item.claims for s in statuses(said.claims[one], results)))
     if not found and item.studies:
         run = {result["study"] for result in results}

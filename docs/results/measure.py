@@ -20,6 +20,8 @@ import collect
 
 from sfumato.core import compute
 from sfumato.core.errors import SfumatoError, unknown
+from sfumato.data.download import at_hand
+from sfumato.data.registry import REGISTRY, ByHand, entry
 from sfumato.studies import SCALES, Measurement, Study, run_study, studies
 
 ROOT = Path(__file__).parents[2]
@@ -54,13 +56,20 @@ def main(arguments: list[str]) -> int:
 
 
 def wanted(names: list[str]) -> Iterator[tuple[Study | Measurement, str]]:
-    """Every study of these names, or of all, on each of its data sets."""
+    """Every study of these names, or of all, on each of its data sets that can be had."""
     known = {study.name: study for study in studies()}
     for name in names or known:
         if name not in known:
             raise unknown("study", name, known)
         first, *others = known[name].data
-        yield from ((known[name], data) for data in (first, *(each for each in others if each != STAND_IN)))
+        yield from (
+            (known[name], data) for data in (first, *(each for each in others if each != STAND_IN and there(each)))
+        )
+
+
+def there(data: str) -> bool:
+    """Whether a set can be had: it is at hand, or somebody offers it."""
+    return data not in REGISTRY or not isinstance(entry(data).source, ByHand) or bool(at_hand(entry(data)))
 
 
 def one(study: Study | Measurement, data: str, scale: str, home: Path, number: str) -> str | None:

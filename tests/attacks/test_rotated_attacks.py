@@ -302,7 +302,7 @@ def test_an_audit_of_a_mechanism_with_keys_runs_both_suites(digits: Splits) -> N
     )
     result = audit(Turned().fit(few.owner), few, effort=FEW, controls=Controls())
     schema = digits.schema
-    suites = (*features_suite(schema), *rotations_suite(schema, "digit"), *training_suite())
+    suites = (*features_suite(schema), *rotations_suite(schema, ("digit",)), *training_suite())
     wanted = {attack.name for attack in suites}
     skipped = {name for name, _ in result.skipped} - {"fairness of digit by ge5"}  # few victims of each digit
     assert {score.attack for score in result.attacks} | skipped == wanted

@@ -47,7 +47,7 @@ def audited(seed: int, *, errors: bool = False, worse: float = 0.0, records: int
         whose=data.ids,
     )
     without = each[rng.permutation(count)] if not errors else guessed
-    attempt = Attempt(data, lambda _: {score.metric: without})
+    attempt = Attempt.on(data, {score.metric: without})
     return exposures([score], {("some", None): attempt}, seed)[score.threat]
 
 

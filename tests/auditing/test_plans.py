@@ -19,6 +19,7 @@ from sfumato.auditing.trials import carry_out, trials
 from sfumato.core.dataset import Dataset, FloatArray, Splits
 from sfumato.core.knowledge import Knowledge, Participant
 from sfumato.core.release import raw_release
+from sfumato.core.score import each_record
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism
 from sfumato.testing import AuditStage
@@ -50,7 +51,7 @@ def stage(digits: Splits) -> AuditStage:
 
 def test_keyed_and_shared_mechanism_gets_both_suites(stage: AuditStage) -> None:
     schema = stage.splits.schema
-    wanted = [*features_suite(schema), *rotations_suite(schema, "digit"), *shared_suite()]
+    wanted = [*features_suite(schema), *rotations_suite(schema, ("digit",)), *shared_suite()]
     found = [trial.attack.name for trial in trials(stage.plans)]
     assert found[: len(wanted)] == [attack.name for attack in wanted]  # plugins of this machine come after
 
@@ -97,3 +98,18 @@ def test_an_attack_that_sees_some_victims_sees_all_classes_of_a_sorted_file(
     _, release, truth = stage.stage(attack)
     assert (release.payload.reshape(60, -1) == truth.open().x.reshape(60, -1)).all()
     assert 0.3 < truth.open().utility["odd"].mean() < 0.7
+
+
+def test_values_of_some_victims_are_stored_with_their_places(fitted: dict[str, Mechanism], parity: Splits) -> None:
+    """The victims of a gallery come first, so the order is not that of the file, and the n-th value not the n-th's."""
+    stage = AuditStage(fitted["none"], parity, Effort(candidates=60, inverted=30))
+    attack = next(attack for attack in features_suite(parity.schema) if attack.name == "inverse-encoder")
+    knowledge, release, truth = stage.stage(attack)
+    outcome = attack(release, knowledge, truth)
+    each = each_record(outcome.scores)
+    rows = each["inverse-encoder||mse|row"]
+    assert len(set(rows.tolist())) == 30
+    error = np.square(stage.splits.victim.x[rows] - outcome.guess).mean(axis=(1, 2, 3))
+    assert each["inverse-encoder||mse"] == pytest.approx(error, abs=1e-6)
+    whole = next(attack for attack in features_suite(parity.schema) if attack.threat == "attribute")
+    assert stage.stage(whole)[2].rows is None  # it sees all of them

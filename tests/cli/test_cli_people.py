@@ -74,3 +74,17 @@ def test_interrupted_run_does_not_go_on_with_other_labels(
     (visits / "visits.csv").write_text("\n".join([head, *other]))
     ended = call(*FIT, *QUICK, "--id", "patient_id", "--out", "mine", "--resume", "-q")
     assert ended.code == 3 and "the data have changed" in ended.err
+
+
+def test_a_second_private_fit_says_what_the_first_spent_and_a_cap_stops_the_third(visits: Path, call: Call) -> None:
+    assert "spent" not in call(*FIT, *QUICK, "--out", "a").err
+    second = call(*FIT, *QUICK, "--out", "b")
+    assert "1 private fit or release before this one spent ε = 5" in " ".join(second.err.split())
+    shown = call("data", "budget", "visits.csv", "--cap", "12", "--json").json()
+    assert (shown["epsilon"], shown["cap"], len(shown["spent"])) == (10.0, 12.0, 2)
+    third = call(*FIT, *QUICK, "--out", "c")
+    assert third.code == 4 and "beyond the cap of 12" in third.err and not (visits / "c").exists()
+    assert "ε = 10" in call("data", "budget", "visits.csv").out
+    refused = call(*FIT, "--set", "steps=1", "--set", "method=noise-layer", "--set", "epsilon=1", "--out", "d")
+    assert refused.code == 2 and call("data", "budget", "visits.csv", "--json").json()["epsilon"] == 10.0
+    assert call("data", "budget", "mnist").code == 2 and call("data", "budget", "nowhere.csv").code == 3

@@ -135,6 +135,16 @@ def test_a_changed_layout_of_the_hub_is_told(tmp_path: Path) -> None:
         fetch(entry("mnist"), tmp_path / "mnist", hub=FakeHub(tmp_path / "hub"))
 
 
+@pytest.mark.parametrize("name", ["imagenet", "ubisound"])
+def test_set_that_nobody_may_fetch_says_why_and_what_to_do(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SFUMATO_DATA", str(tmp_path))
+    monkeypatch.setenv("SFUMATO_CACHE", str(tmp_path))
+    with pytest.raises(DataError, match=rf"because .*SFUMATO_DATA/{name}, with '.*' and '.*' as columns"):
+        load(name)
+
+
 def test_every_entry_says_where_it_comes_from_and_under_which_licence() -> None:
     for one in REGISTRY.values():
         assert one.licence and one.utility and str(one.source)

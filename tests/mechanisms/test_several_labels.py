@@ -11,15 +11,18 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from sfumato.auditing import CPU
+from sfumato.auditing import CPU, SMOKE
 from sfumato.auditing.controls import Controls
-from sfumato.auditing.staging import scene_of
+from sfumato.auditing.plans.rotations import RotationsPlan
+from sfumato.auditing.staging import plans_for, scene_of
+from sfumato.auditing.trials import carry_out, trials
 from sfumato.auditing.utility import MEAN_ACCURACY, OWN, utility_scores
 from sfumato.auditing.wrong_key import wrong_key
 from sfumato.core.dataset import Dataset, Splits
 from sfumato.core.errors import RuleBroken
 from sfumato.core.randomness import Seeded
 from sfumato.core.schema import Schema
+from sfumato.core.score import worst_by_threat
 from sfumato.data import load_splits
 from sfumato.mechanisms import load_mechanism, mechanism_class
 from sfumato.mechanisms.phase.keys import draw_keys, turn
@@ -97,7 +100,32 @@ def test_device_and_cloud_answer_for_all_labels(phase: Phase, three: Splits) -> 
     device, cloud = phase.device(), phase.cloud()
     message, key = device.encrypt(three.victim.x[:40])
     assert device.decrypt(cloud(message), key).shape == (40, 14)
-    assert wrong_key(phase, three.victim, 0)["curve"][0]["accuracy"] > 0.55
+
+
+def test_every_key_is_worth_something_for_every_label_and_on_average(phase: Phase, three: Splits) -> None:
+    worth = wrong_key(phase, three.victim, 0)
+    assert list(worth["labels"]) == ["odd", "digit", "circle"]
+    assert {key: worth[key] for key in worth["labels"]["odd"]} == worth["labels"]["odd"]  # the first one ranks
+    for label, read in worth["labels"].items():
+        assert read["curve"][0]["accuracy"] > read["uniform"]["accuracy"] + 0.08, label
+    first = [read["curve"][0]["accuracy"] for read in worth["labels"].values()]
+    assert worth["mean"]["curve"][0]["accuracy"] == pytest.approx(np.mean(first))
+    low, high = worth["mean"]["curve"][0]["ci"]
+    assert low < np.mean(first) < high
+    alone = [part["chance"] for part in worth["labels"].values()]
+    assert worth["mean"]["chance"] == pytest.approx(np.mean(alone))
+
+
+def test_what_the_cloud_learns_is_scored_for_every_label(phase: Phase, three: Splits) -> None:
+    scene = scene_of(phase, three, SMOKE, 0, Controls())
+    plans = plans_for(phase, scene)
+    rotations = next(plan for plan in plans if isinstance(plan, RotationsPlan))
+    linear = [attack for attack in rotations.attacks() if attack.name == "label-cloud-linear"]
+    found = carry_out(trials(plans, linear), phase.name, lambda _: None)
+    read = [s for s in found.scores if s.attack == "label-cloud-linear" and s.metric == "accuracy"]
+    assert [score.target for score in read] == ["odd", "digit", "circle"]
+    assert all(score.value > score.baseline for score in read)
+    assert set(worst_by_threat(found.scores)) == {f"result:{label}" for label in three.schema.utility}
 
 
 def test_audit_scores_every_label_the_first_one_first_and_their_mean(phase: Phase, three: Splits) -> None:

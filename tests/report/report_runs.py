@@ -23,7 +23,7 @@ EMPIRICAL = {"kind": "empirical", "statement": "Measured by attacks only."}
 
 
 _SCHEMA = Schema("image", (1, 8, 8), utility={"odd": ("no", "yes")}, private={"ge5": ("no", "yes")})
-_EVERY = (*features_suite(_SCHEMA), *rotations_suite(_SCHEMA, "odd"), *membership_suite(("odd",)))
+_EVERY = (*features_suite(_SCHEMA), *rotations_suite(_SCHEMA, ("odd",)), *membership_suite(("odd",)))
 TITLES = {attack.name: [attack.title or attack.name, attack.how] for attack in _EVERY}
 TITLES |= {name: [title, ""] for name, title in canaries.TITLES.items()}
 

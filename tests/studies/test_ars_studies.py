@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 from sfumato.auditing.alone import ALONE_RAW, ALONE_SHARE, INITIATOR
+from sfumato.auditing.mask_overlap import largest_changes
 from sfumato.auditing.utility import CLEAN
+from sfumato.core.dataset import Splits
+from sfumato.mechanisms.ars.mechanism import ARS
 from sfumato.studies import ars, ars_base, ars_columns, ars_drawings, ars_labels
 from sfumato.studies.ars_alone import alone_rows
 from sfumato.studies.ars_masks import binomial_tail
@@ -54,6 +57,13 @@ def test_error_rises_for_the_papers_attacker_and_not_for_the_worst() -> None:
     assert theirs.ours == pytest.approx((0.04 + 0.04 + 0.05) / 3)
     assert theirs.asked == Asked("ars-error-rises", "above", 0.0, "paper")
     assert (worst.ours, worst.asked) == (0.0, Asked("ars-error-rises", "above", 0.0, "adaptive"))
+
+
+def test_records_whose_noise_stays_within_epsilon_are_counted(digits: Splits) -> None:
+    few = digits.owner.sample(120, 0)
+    made = ARS(variant="published", epsilon=0.5, epochs=1, latent=16, seed=0).fit(few)
+    moved = largest_changes(made, few, 0)
+    assert moved.shape == (120,) and (moved <= 0.5 * 1.0001).all() and moved.max() > 0.4
 
 
 def test_multiple_of_the_error_without_noise_is_a_ratio_over_the_same_victims() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from sfumato.mechanisms.ran.multiplier import papers_lambda
 from sfumato.studies.pasted_digits import Layers, paste, pasted, textures
 from sfumato.studies.ran_background import answer_changes, background_share, parts_error, selective
 from sfumato.studies.ran_choice import choose
-from sfumato.studies.ran_features import within_share
+from sfumato.studies.ran_features import figure5, within_share
 from sfumato.studies.ran_front import information_loss
 from sfumato.studies.ran_points import DATA, NUMBERS, in_papers_range, scale, title
 
@@ -64,6 +66,38 @@ def test_setting_is_chosen_on_one_half_and_seen_through_the_other() -> None:
     assert chosen.accurate["point"] == chosen.hiding["point"] == "ran-0.2"
     assert chosen.hiding["each"]["inverse-mirror||mse"].tolist() == [0.3, 0.3]
     assert chosen.resized is None and chosen.noisy is None
+    (score,) = chosen.hiding["attacks"]
+    assert (score["value"], score["n"]) == (pytest.approx(0.3), 2), "counts and means are of those who judge"
+    assert chosen.judges.tolist() == [False, True, False, True]
+
+
+def test_attack_that_sees_some_victims_is_judged_by_those_who_did_not_choose() -> None:
+    rows = np.array([3, 0, 2])
+    seen = point("ran", [1, 1, 1, 1], [0.5] * 4, 0.1)
+    seen["each"] |= {"inverse-encoder||mse": np.array([0.3, 0.0, 0.2]), "inverse-encoder||mse|row": rows}
+    seen["attacks"].append({"attack": "inverse-encoder", "target": None, "metric": "mse"})
+    chosen = choose([point("dnn", [1, 1, 1, 1], [0.1] * 4), seen])
+    score = next(s for s in chosen.hiding["attacks"] if s["attack"] == "inverse-encoder")
+    assert (score["value"], score["n"]) == (pytest.approx(0.3), 1)
+    assert chosen.hiding["each"]["inverse-encoder||mse|row"].tolist() == [3]
+
+
+def test_pictures_of_two_classes_are_judged_by_the_half_that_did_not_choose(tmp_path: Path) -> None:
+    """Victims of the first half are far apart, those of the second together: only these may count."""
+    results = []
+    for result in (point("dnn", [1] * 8, [0.1] * 8), point("ran", [1] * 8, [0.2] * 8, 0.1)):
+        folder = tmp_path / result["point"]
+        spread = 9.0 if result["mechanism"] == "ran" else 1.0
+        places = [[0.0 if row % 2 else spread * (row % 4), float(row // 4), 0.0] for row in range(8)]
+        folder.mkdir()
+        labels = [0, 0, 0, 0, 1, 1, 1, 1]
+        picture = {"points": places, "labels": labels, "classes": ["4", "9"], "rows": list(range(8))}
+        (folder / "features.json").write_text(json.dumps(picture))
+        results.append({**result, "folder": str(folder), "part": "release"})
+    *_, last = figure5("digits", results)
+    assert last.ours == pytest.approx(0.0) and last.n == 4
+    (Path(results[0]["folder"]) / "features.json").write_text(json.dumps({**picture, "rows": list(range(7, -1, -1))}))
+    assert figure5("digits", results)[-1].ours != pytest.approx(0.0)
 
 
 def test_variance_within_a_class_is_a_share_of_the_whole() -> None:

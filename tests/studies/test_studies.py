@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import json
+import wave
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from sfumato.core.errors import UsageError
+from sfumato.core.run_folder import read_json
+from sfumato.data import entry
 from sfumato.mechanisms import mechanism_class
-from sfumato.studies import SCALES, filter_digits, filter_users, ran, run_study, studies
+from sfumato.studies import SCALES, filter_digits, filter_users, ran, run_study, studies, synth_ours
 from sfumato.studies.base import Measurement, Scale, Study
+from sfumato.studies.rows import Row
 from sfumato.studies.verdicts import OPEN
 from sfumato.testing import TINY
 
@@ -79,11 +88,46 @@ def test_a_smoke_study_runs_end_to_end_and_is_not_done_twice(folder: Path) -> No
     assert len(steps) == done
 
 
-@pytest.mark.parametrize("name", ["ran-figure4", "ran-figure6"])
+@pytest.mark.parametrize("name", ["ran-figure4", "ran-figure5", "ran-figure6"])
 def test_every_other_study_has_rows_too(folder: Path, name: str) -> None:
     found = run_study(name, data="digits", scale="smoke", out=folder)
     assert found["rows"]
     assert any(row["claim"] is not None for row in found["rows"])
+
+
+def image(rng: np.random.Generator) -> dict[str, bytes]:
+    kept = io.BytesIO()
+    Image.fromarray(rng.integers(0, 256, (70, 90, 3), dtype=np.uint8)).save(kept, format="PNG")
+    return {"bytes": kept.getvalue()}
+
+
+def sound(rng: np.random.Generator) -> dict[str, bytes]:
+    kept = io.BytesIO()
+    with wave.open(kept, "wb") as file:
+        file.setparams((1, 2, 8000, 0, "NONE", ""))
+        file.writeframes(rng.integers(-9000, 9000, 2000, dtype=np.int16).tobytes())
+    return {"bytes": kept.getvalue()}
+
+
+@pytest.mark.parametrize("name", ["imagenet", "ubisound"])
+def test_papers_data_that_are_not_public_run_as_soon_as_they_are_there(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On made-up records of the same shape."""
+    rng = np.random.default_rng(0)
+    (tmp_path / "data" / name).mkdir(parents=True)
+    for part, rows in (("train", 120), ("test", 60)):
+        cells = [image(rng) if name == "imagenet" else sound(rng) for _ in range(rows)]
+        labels = [row % 3 if name == "imagenet" else ("dog", "door", "rain")[row % 3] for row in range(rows)]
+        table = pa.table({entry(name).x: cells, entry(name).utility[0]: labels})
+        pq.write_table(table, tmp_path / "data" / name / f"{part}.parquet")
+    monkeypatch.setenv("SFUMATO_DATA", str(tmp_path / "data"))
+    monkeypatch.setitem(ran.FIGURE5.__dict__, "scale", cheap(ran.FIGURE5, limit=150))
+    found = run_study("ran-figure5", data=name, scale="smoke", out=tmp_path / "out")
+    assert found["rows"] and (tmp_path / "out" / "ran-figure5.png").is_file()
+    ran_folder = next((tmp_path / "out").glob("release/points/ran-*"))
+    asked = read_json(ran_folder / "mechanism.json")["params"]["architecture"]
+    assert asked == ("vgg16" if name == "imagenet" else "auto")
 
 
 @pytest.mark.parametrize("study", studies(), ids=lambda study: study.name)
@@ -120,6 +164,38 @@ def test_every_filter_study_runs_end_to_end(
     for row in found["rows"]:
         assert set(row) == ROW
         assert row["ci"] is None or row["ci"][0] <= row["ours"] <= row["ci"][1]
+
+
+def test_limit_replaces_the_scales_and_stands_in_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int | None] = []
+
+    def measure(*, limit: int | None, **_: Any) -> list[Row]:
+        asked.append(limit)
+        return [Row("x", "rate", "lower", None, 0.5)]
+
+    monkeypatch.setitem(synth_ours.CANARIES.__dict__, "run", measure)
+    monkeypatch.chdir(tmp_path)
+    own = run_study("synth-canaries", data="digits", scale="smoke")
+    given = run_study("synth-canaries", data="digits", scale="smoke", limit=400)
+    whole = run_study("synth-canaries", data="digits", scale="cpu")
+    assert asked == [2000, 400, None] == [one["limit"] for one in (own, given, whole)]
+    assert own["command"] == "sfumato reproduce synth-canaries --data digits --scale smoke --limit 2000"
+    assert given["command"].endswith("--scale smoke --limit 400")
+    assert whole["command"].endswith("--scale cpu")
+    assert (tmp_path / "runs" / "synth-canaries-digits-smoke-400" / "synth-canaries.json").is_file()
+
+
+def test_folder_of_another_measurement_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(synth_ours.CANARIES.__dict__, "run", lambda **_: [])
+    run_study("synth-canaries", data="digits", scale="smoke", out=tmp_path)
+    with pytest.raises(UsageError, match="another measurement"):
+        run_study("synth-canaries", data="digits", scale="smoke", limit=400, out=tmp_path)
+
+
+def test_limit_is_refused_where_a_study_does_not_choose_records(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="leave out --limit"):
+        run_study("synth-file", scale="smoke", limit=400, out=tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_names_that_do_not_exist_are_refused_before_anything_is_written(tmp_path: Path) -> None:

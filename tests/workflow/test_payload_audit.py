@@ -69,7 +69,7 @@ def test_payloads_that_are_the_records_leak_everything() -> None:
     assert found["worst"]["attribute:sex"]["leakage_ci"][1] >= 0.95
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_payloads_that_have_nothing_to_do_with_the_records_leak_nothing(seed: int) -> None:
     noise = np.random.default_rng(seed).normal(size=(COUNT, 8))
     found = audit_payloads(noise, people(seed), seed=seed, **TOLD)

@@ -88,6 +88,8 @@ class Attack(ABC):
     """Whether it compares several releases of the same victims (``knowledge.repeats``)."""
     one_by_one: ClassVar[bool] = False
     """Whether each victim costs it as much as the first: an audit shows it some of them."""
+    slow: ClassVar[bool] = False
+    """Whether it trains for long: where attacks run side by side, it is begun early."""
     grants: ClassVar[tuple[str, ...]] = ()
     """Secrets of the victims that it is told (``knowledge.granted``): an upper bound."""
     yardstick: ClassVar[bool] = False
@@ -164,6 +166,10 @@ class Attack(ABC):
         victim = truth.open()
         people = len(np.unique(victim.ids)) if n == len(victim) else None
         baseline = _best_of_each([self.measure(trivial, truth) for trivial in trivials])
+
+        def of_victims(measured: Measured) -> bool:
+            return measured.each is not None and len(measured.each) == len(victim)
+
         measured = self.measure(guess, truth)
         scores = tuple(
             Score(
@@ -186,7 +192,8 @@ class Attack(ABC):
                 people=people if m.n is None else None,
                 note=m.note,
                 each=m.each,
-                whose=victim.ids if m.each is not None and len(m.each) == len(victim) else None,
+                whose=victim.ids if of_victims(m) else None,
+                rows=truth.rows if of_victims(m) else None,
                 guessed=baseline[m.key].each,
             )
             for m in measured

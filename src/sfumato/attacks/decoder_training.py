@@ -12,7 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from sfumato.core import compute
 from sfumato.core.dataset import Dataset
+from sfumato.core.fresh_seeds import asking
 from sfumato.core.randomness import derive_seed
 from sfumato.nets.training_loop import forward_in_batches, minibatches
 
@@ -62,7 +64,8 @@ class Memo(Generic[T]):
         for known, value in self._kept:
             if len(known) == len(key) and all(a is b for a, b in zip(known, key, strict=True)):
                 return value
-        value = make()
+        with torch.random.fork_rng(devices=()), asking("learner"):  # whoever asks first: the same is learnt
+            value = make()
         self._kept = [*self._kept[-1:], (key, value)]
         return value
 
@@ -112,7 +115,8 @@ def fit_decoder(
     inputs, target = draw(0)
     in_epoch = len(target) // schedule.batch + 1
     epochs = max(schedule.epochs, math.ceil(schedule.fewest_steps / in_epoch))
-    optimiser = torch.optim.AdamW(network.parameters(), weight_decay=schedule.decay)
+    fused = inputs.device.type == "cpu"  # one pass over the weights instead of a dozen
+    optimiser = torch.optim.AdamW(network.parameters(), weight_decay=schedule.decay, fused=fused)
     rates = torch.optim.lr_scheduler.OneCycleLR(optimiser, max_lr=schedule.rate, total_steps=epochs * in_epoch)
     best = judge(forward_in_batches(network, held[0]), held[1]).item()
     kept = copy.deepcopy(network.state_dict())
@@ -125,12 +129,14 @@ def fit_decoder(
         network.train()
         for rows in minibatches(len(target), schedule.batch, derive_seed(seed, epoch)):
             optimiser.zero_grad()
-            loss(network(inputs[rows]), target[rows]).backward()  # type: ignore[no-untyped-call]
+            with compute.learning():
+                error = loss(network(inputs[rows]), target[rows])
+            error.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             rates.step()
-        error = judge(forward_in_batches(network, held[0]), held[1]).item()
-        if error < best:
-            best, kept = error, copy.deepcopy(network.state_dict())
+        judged = judge(forward_in_batches(network, held[0]), held[1]).item()
+        if judged < best:
+            best, kept = judged, copy.deepcopy(network.state_dict())
     network.load_state_dict(kept)
     if otherwise is not None and judge(forward_in_batches(otherwise, held[0]), held[1]).item() < best:
         return otherwise  # nobody is worse off for having seen the release

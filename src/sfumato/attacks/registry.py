@@ -137,9 +137,12 @@ def averages_suite(schema: Schema, *, epochs: int = 6, width: int = 32, steps: i
 
 
 def rotations_suite(
-    schema: Schema, utility_label: str, *, epochs: int = 6, width: int = 32, steps: int = 500
+    schema: Schema, labels: Sequence[str], *, epochs: int = 6, width: int = 32, steps: int = 500
 ) -> list[Attack]:
-    """Rotated messages, in addition: by what no key changes, by keys of the attacker's own, by what came later."""
+    """Rotated messages, in addition: by what no key changes, by keys of the attacker's own, by what came later.
+
+    ``labels`` are those that the network reads.
+    """
     from sfumato.attacks.rotations.cloud_view import CLOUD_KINDS, CloudProbe, CloudView, LabelByCloud
     from sfumato.attacks.rotations.direction_critic import EstimateAngle, InverseCritic
     from sfumato.attacks.rotations.feature_decoder import PlainDecoder
@@ -177,7 +180,7 @@ def rotations_suite(
         DecoyLaterSent(),
         ReidentifyBySpan(),
         *probes,
-        *(LabelByCloud(label=utility_label, view=view, kind=kind) for kind in CLOUD_KINDS),
+        *(LabelByCloud(label=label, view=view, kind=kind) for label in labels for kind in CLOUD_KINDS),
     ]
 
 

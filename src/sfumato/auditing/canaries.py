@@ -170,7 +170,7 @@ def natural(records: Records, seed: int) -> Neighbours:
     """Some of the owner's records, and the one among them that is farthest from all others, with all of its person."""
     from sklearn.neighbors import NearestNeighbors
 
-    some = records.take(torch.from_numpy(np.random.default_rng(seed).permutation(len(records))[: _SAMPLE + 1]))
+    some = records.take(torch.as_tensor(np.random.default_rng(seed).permutation(len(records))[: _SAMPLE + 1]))
     flat = some.x.flatten(1).numpy()
     distance = NearestNeighbors(n_neighbors=min(2, len(some))).fit(flat).kneighbors(flat)[0][:, -1]
     odd = int(distance.argmax())
@@ -188,7 +188,7 @@ def between(records: Records, others: Records, seed: int) -> Neighbours:
             instead[key].pop()
     more, less = ([row for rows in left.values() for row in rows] for left in (kept, instead))
     some = np.random.default_rng(seed).permutation(np.array(same, dtype=np.int64))[:_SAMPLE]
-    common = records.take(torch.from_numpy(some))
+    common = records.take(torch.as_tensor(some))
     swapped = None if not less else others.take(torch.tensor(less))
     return Neighbours(common, records.take(torch.tensor(more, dtype=torch.int64)), swapped)
 
@@ -308,4 +308,4 @@ def _afresh(ledger: Ledger) -> Ledger:
 
 
 def _records(x: FloatArray, y: IntArray) -> Records:
-    return Records(torch.from_numpy(np.array(x)), torch.from_numpy(np.array(y)))
+    return Records(torch.as_tensor(np.array(x)), torch.as_tensor(np.array(y)))

@@ -22,7 +22,7 @@ class Effort:
                      steps of that search, and where it starts from
     shadows, shadow_records, shadow_passes   models like the mechanism that a membership attack fits (an even number),
                      the records of each, and the most passes over them that are affordable
-    task_epochs      passes of the fresh classifier
+    task_epochs      passes of the fresh classifier; 0: none, where the mechanism has a classifier of its own
     candidates       records among which a released one is looked for
     repeats          further releases of the same victims
     averages         numbers of releases of the same victims that are averaged

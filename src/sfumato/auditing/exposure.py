@@ -11,14 +11,14 @@ is compared with itself. Where an answer is right or wrong it is what the contro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.dataset import Dataset
+from sfumato.core.dataset import Dataset, IntArray
 from sfumato.core.intervals import CONFIDENCE, mean_interval, share_interval
 from sfumato.core.metrics import Values
 from sfumato.core.randomness import derive_seed
@@ -33,7 +33,6 @@ _MOST_EXPOSED = 10
 _SHUFFLES, _MOST_SHUFFLES, _AT_ONCE = 2_000, 20_000, 200
 _ONE_SIDED = (1.0 - CONFIDENCE) / 2.0
 
-_LOTS = 4
 _TELLING = 0.01
 """Groups that leak less than this more than the rest are not called worse, however sure that is."""
 
@@ -42,11 +41,19 @@ Codes = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Attempt:
-    """The records behind the scores of an attack, and how to measure its guesses if they are dealt to the records by
-    lot: a seed → metric → the value of each record."""
+    """The records behind the scores of an attack: their people, and for every label its classes and the class of each.
 
-    data: Dataset
-    by_lot: Callable[[int], Mapping[str, Values]]
+    ``by_lot`` is, by metric, the value of each record if the attack's guesses are dealt to the records by lot.
+    """
+
+    ids: npt.NDArray[Any]
+    labels: Mapping[str, tuple[tuple[str, ...], IntArray]]
+    by_lot: Mapping[str, Values]
+
+    @classmethod
+    def on(cls, data: Dataset, by_lot: Mapping[str, Values]) -> Attempt:
+        labels = {**data.utility, **data.private}
+        return cls(data.ids, {name: (data.schema.classes(name), codes) for name, codes in labels.items()}, by_lot)
 
 
 Attempts = Mapping[tuple[str, str | None], Attempt]
@@ -64,18 +71,13 @@ class _Gains:
     right_or_wrong: bool
     attempt: Attempt
 
-    @property
-    def data(self) -> Dataset:
-        return self.attempt.data
-
-    def told(self, seed: int) -> Values:
-        """What the payload of each record was worth: what the attack got there, beyond its own guesses for others.
+    def told(self) -> Values:
+        """What the payload of each record was worth: what the attack got there, beyond its own guess for another.
 
         A guess that leans to one side suits one group better than another, without any release; this does not.
         """
         sign = 1.0 if self.score.better_for_owner == "lower" else -1.0
-        lots = [self.attempt.by_lot(derive_seed(seed, lot))[self.score.metric] for lot in range(_LOTS)]
-        return np.asarray(sign * (self.value - np.mean(lots, axis=0)))
+        return np.asarray(sign * (self.value - self.attempt.by_lot[self.score.metric]))
 
     def of_each(self) -> Values:
         """The leakage of every record, in [0, 1]; 0 where there was nothing to gain."""
@@ -84,7 +86,7 @@ class _Gains:
 
     def over(self, rows: Codes, confidence: float) -> tuple[float, tuple[float, float]]:
         """The leakage of some records, with its interval."""
-        gained, room, ids = self.gained[rows], self.room[rows], self.data.ids[rows]
+        gained, room, ids = self.gained[rows], self.room[rows], self.attempt.ids[rows]
         share = float(gained.sum() / room.sum())
         if self.right_or_wrong:
             middle = float(self.value[rows].mean())
@@ -110,7 +112,7 @@ def exposures(scores: Sequence[Score], attempts: Attempts, seed: int) -> dict[st
     most_exposed     [{id, leakage, score}]: the ten records that leak most; for the owner's eyes alone
     """
     found = dict(_gains(scores, attempts))
-    columns = {key: _columns(gains.data, gains.score.target) for key, gains in found.items()}
+    columns = {key: _columns(gains.attempt, gains.score.target) for key, gains in found.items()}
     comparisons = sum(len(names) for of in columns.values() for _, names, _ in of)
     return {
         key: _exposure(gains, columns[key], comparisons, derive_seed(seed, "exposure", key))
@@ -124,7 +126,7 @@ def _gains(scores: Sequence[Score], attempts: Attempts) -> Iterator[tuple[str, _
         score = worst if worst.each is not None else _record_by_record(scores, worst)
         if attempt is None or score is None or score.each is None or score.guessed is None:
             continue
-        if score.baseline is None or score.control is None or len(score.each) != len(attempt.data):
+        if score.baseline is None or score.control is None or len(score.each) != len(attempt.ids):
             continue
         sign = 1.0 if score.better_for_owner == "lower" else -1.0
         average = sign * (score.control - score.baseline)
@@ -143,22 +145,22 @@ def _record_by_record(scores: Iterable[Score], worst: Score) -> Score | None:
     return next((s for s in scores if (s.attack, s.threat, s.target) == same and s.each is not None), None)
 
 
-def _columns(data: Dataset, target: str | None) -> list[tuple[str, list[str], Codes]]:
+def _columns(attempt: Attempt, target: str | None) -> list[tuple[str, list[str], Codes]]:
     """For every label the names of its groups, and the group of each record (−1: none).
 
     Not for the label that is attacked: a guesser who always names one class leaves nothing to gain there, by design.
     """
     found = []
-    for label, codes in (*data.utility.items(), *data.private.items()):
+    for label, (classes, codes) in attempt.labels.items():
         if label == target:
             continue
-        people = [len(np.unique(data.ids[codes == code])) for code in range(len(data.schema.classes(label)))]
+        people = [len(np.unique(attempt.ids[codes == code])) for code in range(len(classes))]
         large = [code for code, count in enumerate(people) if count >= FEWEST]
-        names, group = [data.schema.classes(label)[code] for code in large], np.full(len(data), -1, dtype=np.intp)
+        names, group = [classes[code] for code in large], np.full(len(codes), -1, dtype=np.intp)
         for number, code in enumerate(large):
             group[codes == code] = number
         left = group == -1
-        if left.any() and len(np.unique(data.ids[left])) >= FEWEST:
+        if left.any() and len(np.unique(attempt.ids[left])) >= FEWEST:
             group[left], names = len(names), [*names, SMALLER]
         if len(names) > 1 or (names and (group == -1).any()):
             found.append((label, names, group))
@@ -170,14 +172,14 @@ def _exposure(
 ) -> dict[str, Any]:
     confidence = 1.0 - (1.0 - CONFIDENCE) / max(1, comparisons)
     groups: list[dict[str, Any]] = []
-    told = gains.told(seed) if columns else gains.gained
+    told = gains.told() if columns else gains.gained
     for column, names, group in columns:
         chances = _by_chance(gains, told, group, len(names), comparisons, derive_seed(seed, column))
         for number, name in enumerate(names):
             rows = np.flatnonzero(group == number)
             if gains.room[rows].sum() <= 0:
                 continue
-            value, ids = gains.value[rows], gains.data.ids[rows]
+            value, ids = gains.value[rows], gains.attempt.ids[rows]
             within = share_interval if gains.right_or_wrong else mean_interval
             leakage, leakage_ci = gains.over(rows, confidence)
             groups.append(
@@ -208,7 +210,9 @@ def _by_chance(gains: _Gains, told: Values, group: Codes, count: int, comparison
 
     Somebody's records in one group stay together. The observed case counts as one of the shuffles.
     """
-    unit = np.unique(np.stack([np.unique(gains.data.ids, return_inverse=True)[1], group]), axis=1, return_inverse=True)
+    unit = np.unique(
+        np.stack([np.unique(gains.attempt.ids, return_inverse=True)[1], group]), axis=1, return_inverse=True
+    )
     of, sizes = unit[0][1], len(unit[0][1])
     sums = np.stack(
         [np.bincount(unit[1].reshape(-1), part, minlength=sizes).astype(np.float64) for part in (told, gains.room)]
@@ -246,7 +250,7 @@ def _by_chance(gains: _Gains, told: Values, group: Codes, count: int, comparison
 
 
 def _share_above(gains: _Gains) -> dict[str, Any]:
-    people, row = np.unique(gains.data.ids, return_inverse=True)
+    people, row = np.unique(gains.attempt.ids, return_inverse=True)
     each = np.bincount(row, gains.of_each()) / np.bincount(row)
     above = (each > THRESHOLD).astype(np.float64)
     share, interval = float(above.mean()), share_interval(above)
@@ -258,5 +262,6 @@ def _most_exposed(gains: _Gains) -> list[dict[str, Any]]:
     sign = 1.0 if gains.score.better_for_owner == "lower" else -1.0
     first = np.lexsort((-sign * gains.value, -each))[:_MOST_EXPOSED]
     return [
-        {"id": str(gains.data.ids[row]), "leakage": float(each[row]), "score": float(gains.value[row])} for row in first
+        {"id": str(gains.attempt.ids[row]), "leakage": float(each[row]), "score": float(gains.value[row])}
+        for row in first
     ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato.attacks.base import Measured, measure_reconstruction
 from sfumato.attacks.masks.mask_attacks import KnownMask, SearchMask, masks_by_spread
@@ -88,12 +89,13 @@ class HasMasks(HasEncoder, HasParticipants, Protocol):
     def release(self, data: Dataset, *, seed: int | None = None) -> Release: ...
 
 
-def largest_change(mechanism: HasMasks, data: Dataset, seed: int) -> float:
-    """max |ẑ − z| over all numbers of all records (Proposition 1)."""
+def largest_changes(mechanism: HasMasks, data: Dataset, seed: int) -> npt.NDArray[np.float64]:
+    """max |ẑ − z| over the numbers of each record, (N,) (Proposition 1)."""
     encoder = mechanism.public_encoder()
     assert encoder is not None  # what shares latents has one
     latents = forward_in_batches(encoder, as_tensor(data.x)).numpy()
-    return float(np.abs(mechanism.release(data, seed=derive_seed(seed, "victims")).payload - latents).max())
+    moved = np.abs(mechanism.release(data, seed=derive_seed(seed, "victims")).payload - latents)
+    return np.asarray(moved.reshape(len(data), -1).max(axis=1), dtype=np.float64)
 
 
 def flipped(mask: FloatArray, rate: float, seed: int) -> FloatArray:

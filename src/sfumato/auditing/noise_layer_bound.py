@@ -32,7 +32,7 @@ def layer_bound(mechanism: LearnsByCounter, seed: int) -> tuple[float, float, in
     seed = derive_seed(seed, "noise layer")
     ask = next(ask for ask in mechanism.ledger_.plan if ask.kind == "sum" and ask.count > 1)
     runs = int(min(_MOST, max(_FEWEST, 20.0 * math.exp(min(mechanism.epsilon, 10.0)))))
-    record = torch.from_numpy(heaviest(mechanism.schema_, 1))
+    record = torch.as_tensor(heaviest(mechanism.schema_, 1))
     found = blank_batches(record, sigma=ask.noise, draws=runs, delta=mechanism.delta, seed=seed % 2**31)
     best = max(found, key=lambda finding: finding.bound)
     drawn = 1.0 - (1.0 - ask.rate) ** ask.count

@@ -37,6 +37,7 @@ def picture(payload: FloatArray, victim: Dataset, method: Geometry, seed: int) -
         "classes": colours[first]["classes"],
         "label": first,
         "colours": colours,
+        "rows": rows.tolist(),
     }
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -11,37 +13,76 @@ from sfumato.attacks.decoder_training import affordable
 from sfumato.attacks.registry import averages_suite
 from sfumato.auditing.plans.base import Scene
 from sfumato.auditing.result import Say
+from sfumato.auditing.steps import AuditStep
+from sfumato.auditing.trials import Found
 from sfumato.core.dataset import Dataset, FloatArray
 from sfumato.core.knowledge import Knowledge, Query, Truth
 from sfumato.core.randomness import derive_seed
-from sfumato.core.score import Score
+from sfumato.core.release import Release
 
 _RECORDS = 4_000
 """Of the attacker's own: each is queried as often as a victim was released, several times over."""
 
 
-def repeated_scores(scene: Scene, say: Say) -> tuple[Score, ...]:
+def repeated_steps(scene: Scene) -> Iterator[AuditStep]:
     """The strongest readers on the mean of 4, 16 … releases, each trained on such means; ``releases`` says how many.
 
-    Nothing where a record leaves in the same way every time.
+    They find nothing where a record leaves in the same way every time.
     """
     if scene.repeat is None or not scene.knowledge.randomised or not scene.effort.averages:
-        return ()
-    size, most = scene.release.payload[0].size, max(scene.effort.averages)
-    rows = scene.some(affordable(len(scene.splits.victim), size * most))
-    victim, first = scene.splits.victim.take(rows), scene.release.payload[rows]
-    further = scene.repeat(victim, most - 1, derive_seed(scene.seed, "victims"))
-    if all(np.array_equal(first, payload) for payload in further):
-        return ()
-    scores: list[Score] = []
+        return
+    releases = _Releases(scene)
     for count in scene.effort.averages:
-        release = replace(scene.release, payload=_mean([first, *further[: count - 1]]), utility={})
-        knowledge = _averaging(scene.knowledge, count)
+        averaged = _Averaged(releases, count)
         for attack in _suite(scene):
-            say(f"{scene.name}: {attack.name}, {count} releases")
-            outcome = attack(release, knowledge, Truth(victim))
-            scores += [replace(s, attack=f"{s.attack}-of-{count}", releases=count) for s in outcome.scores]
-    return tuple(scores)
+
+            def do(say: Say, attack: Attack = attack, averaged: _Averaged = averaged) -> Found:
+                return averaged.read_by(attack, say)
+
+            yield AuditStep(f"{attack.name}|{attack.target()}, {count} releases", do)
+
+
+class _Releases:
+    """Several releases of some of the victims, made when the first attack asks for them."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        size, self._most = scene.release.payload[0].size, max(scene.effort.averages)
+        self.rows = scene.some(affordable(len(scene.splits.victim), size * self._most))
+        self.victim = scene.splits.victim.take(self.rows)
+
+    @cached_property
+    def every(self) -> tuple[FloatArray, ...]:
+        """As many as are averaged at most; one if they are all alike."""
+        assert self.scene.repeat is not None  # or nobody asks
+        first = self.scene.release.payload[self.rows]
+        further = self.scene.repeat(self.victim, self._most - 1, derive_seed(self.scene.seed, "victims"))
+        return (first, *further) if any(not np.array_equal(first, payload) for payload in further) else (first,)
+
+
+class _Averaged:
+    """The mean of ``count`` releases, and an attacker that can ask for such means."""
+
+    def __init__(self, releases: _Releases, count: int) -> None:
+        self._releases, self._count = releases, count
+        self._scene = releases.scene
+
+    def read_by(self, attack: Attack, say: Say) -> Found:
+        if len(self._releases.every) == 1:
+            return Found()
+        say(f"{self._scene.name}: {attack.name}, {self._count} releases")
+        outcome = attack(self._release, self._knowledge, Truth(self._releases.victim, rows=self._releases.rows))
+        count = self._count
+        scores = [replace(s, attack=f"{s.attack}-of-{count}", releases=count) for s in outcome.scores]
+        return Found(repeated=scores)
+
+    @cached_property
+    def _release(self) -> Release:
+        return replace(self._scene.release, payload=_mean(self._releases.every[: self._count]), utility={})
+
+    @cached_property
+    def _knowledge(self) -> Knowledge:
+        return _averaging(self._scene.knowledge, self._count)
 
 
 def _suite(scene: Scene) -> list[Attack]:
@@ -65,7 +106,7 @@ def _averaging(knowledge: Knowledge, count: int) -> Knowledge:
     return replace(knowledge, query=mean, auxiliary=own, encoder=None)
 
 
-def _mean(payloads: list[FloatArray]) -> FloatArray:
+def _mean(payloads: Sequence[FloatArray]) -> FloatArray:
     total = payloads[0].astype(np.float64)
     for payload in payloads[1:]:
         total += payload

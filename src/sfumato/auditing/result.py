@@ -22,13 +22,15 @@ class Audit:
     """What was measured, and what a report shows of it.
 
     ``titles`` says, for each attack, what a report calls it and what it does. ``confusion`` is, for each private
-    label, what the worst attribute attack took for what: its name, the classes, and a matrix with the truth in rows and
-    the guess in columns. ``information`` is an estimate and ranks nothing. ``wrong_key`` is the accuracy that other
-    keys than the right one give, {} for a mechanism without keys. ``repeated`` are attacks on the mean of several
-    releases of the same records: they rank nothing, for whoever releases once. ``fairness`` is how the groups of each
-    private label fare with what the classifiers of ``utility`` say; it ranks nothing either. ``answers`` are the
-    classes that each attribute attack took the victims for, under ``attack|label|answer``. ``exposure`` says for
-    each threat who is worst off, see ``auditing.exposure``.
+    label, what the worst attribute attack took for what: its name, the classes, and a matrix with the truth in rows
+    and the guess in columns. ``information`` is an estimate and ranks nothing. ``wrong_key`` is the accuracy that
+    other keys than the right one give, by label and on average, {} for a mechanism without keys. ``repeated`` are
+    attacks on the mean of several releases of the same records: they rank nothing, for whoever releases once.
+    ``fairness`` is how the groups of each private label fare with what the classifiers of ``utility`` say; it ranks
+    nothing either. ``answers`` are the classes that each attribute attack took the victims for, under
+    ``attack|label|answer``. ``drawn`` says of each part that is too large for memory how many of its records were
+    drawn for the audit, and how many it has. ``exposure`` says for each threat who is worst off, see
+    ``auditing.exposure``.
     """
 
     mechanism: str
@@ -48,6 +50,7 @@ class Audit:
     fairness: tuple[Score, ...] = ()
     answers: dict[str, IntArray] = field(default_factory=dict, repr=False)
     exposure: dict[str, Any] = field(default_factory=dict, repr=False)
+    drawn: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def worst(self) -> dict[str, Score]:
@@ -76,5 +79,6 @@ class Audit:
             "information": [score.to_json() for score in self.information],
             "wrong_key": self.wrong_key,
             "exposure": self.exposure,
+            "drawn": {part: list(counts) for part, counts in self.drawn.items()},
             "threats": described(s.threat for s in (*self.utility, *self.fairness, *self.attacks, *self.information)),
         }

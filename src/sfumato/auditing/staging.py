@@ -16,6 +16,7 @@ from sfumato.auditing.plans.rotations import RotationsPlan
 from sfumato.auditing.plans.shared import SharedPlan
 from sfumato.auditing.result import GALLERY
 from sfumato.core.dataset import Dataset, FloatArray, Splits
+from sfumato.core.fresh_seeds import FreshSeeds
 from sfumato.core.knowledge import Knowledge, Model, Query, Refit
 from sfumato.core.randomness import derive_seed
 from sfumato.mechanisms.base import Mechanism
@@ -129,13 +130,10 @@ def _refit(mechanism: Mechanism, payload: FloatArray, effort: Effort) -> Refit |
 
 def _query(mechanism: Mechanism, seed: int) -> Query:
     """The pipeline as a black box with fresh, repeatable randomness on every call."""
-    calls = 0
+    fresh = FreshSeeds(seed)
 
     def query(data: Dataset) -> FloatArray:
-        nonlocal calls
-        calls += 1
-        fresh = derive_seed(seed, calls)
-        return mechanism.transform(data.x, private=data.private, origin=data.origin, seed=fresh, name=data.name)
+        return mechanism.transform(data.x, private=data.private, origin=data.origin, seed=fresh(), name=data.name)
 
     return query
 

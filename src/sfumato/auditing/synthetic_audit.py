@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,8 +21,9 @@ from sfumato.auditing.plans.base import Scene
 from sfumato.auditing.plans.synthetic import NO_VICTIM, SyntheticPlan, membership_stage
 from sfumato.auditing.result import GALLERY, Audit, Say
 from sfumato.auditing.rows_audit import own_rows
+from sfumato.auditing.steps import AuditStep, AuditSteps, attack_steps
 from sfumato.auditing.students import check_students, student_scores, usual_students
-from sfumato.auditing.trials import carry_out, trials
+from sfumato.auditing.trials import Found, suite
 from sfumato.auditing.utility import as_control
 from sfumato.core.dataset import Dataset, FloatArray, Splits
 from sfumato.core.leakage import with_leakage
@@ -34,67 +35,80 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.capabilities import LearnsByCounter
 
 ALIGNED = "reconstruction, attribute and re-identification"
+Learns = Callable[[Release, Values], list[Score]]
 _NO_LABELS = "the release has no labels"
 
 
-def audit_synthetic(
+def synthetic_steps(
     mechanism: Mechanism,
     splits: Splits,
-    *,
     attacks: Sequence[Attack] | None,
     effort: Effort,
     seed: int,
     controls: Controls,
     neighbour: Dataset | None,
-    say: Say,
-) -> Audit:
+) -> AuditSteps:
     """What students learn, who is recognised as a member, what ε the answers show, and how alike the records are."""
     check_students(effort.students, splits.schema.shape)
+    name = mechanism.name
     release = mechanism.release(splits.owner, seed=derive_seed(seed, "owner"))  # as many as it was fitted on
-    features = _picture(release, splits, effort, seed)  # first: what is missing for it must not cost an audit
-    utility, fairness = apart(_utility(mechanism.name, release, splits, effort, seed, controls, say))
     knowledge, truth = membership_stage(splits, effort, seed)
     nobody = np.empty(0, dtype=np.intp)
-    scene = Scene(mechanism.name, splits, effort, seed, release, knowledge, nobody, controls=controls)
-    found = carry_out(trials([SyntheticPlan(scene, truth)], attacks), mechanism.name, say)
-    if attacks is None:
-        rows = own_rows(release, splits, effort, seed, controls, say)
-        found.scores += rows.scores
-        found.skipped += rows.skipped
-        found.titles |= rows.titles
-    skipped = [*(_left_out(release) if attacks is None else []), *found.skipped]
-    skipped += unmeasured(splits.victim, release.utility)
-    if isinstance(mechanism, LearnsByCounter) and attacks is None and effort.tries(CLAIM):
+    scene = Scene(name, splits, effort, seed, release, knowledge, nobody, controls=controls)
+    plans = [SyntheticPlan(scene, truth)]
+
+    def picture(_say: Say) -> Found:
+        left_out = _left_out(release) if attacks is None else []
+        return Found(features=_picture(release, splits, effort, seed), skipped=left_out)
+
+    def rows(say: Say) -> Found:
+        return own_rows(release, splits, effort, seed, controls, say)
+
+    def canaries(say: Say) -> Found:
+        assert isinstance(mechanism, LearnsByCounter)
         reason = obstacle(mechanism)
-        if reason is None:
-            say(f"{mechanism.name}: canaries")
-            found.scores += canary_scores(mechanism, splits.owner, effort, seed, neighbour)
-            if missed := unheard(mechanism, effort):
-                skipped.append(("canaries to the end", missed))
-        else:
-            skipped.append(("canaries", reason))
-    fidelity: list[Score] = []
+        if reason is not None:
+            return Found(skipped=[("canaries", reason)])
+        say(f"{name}: canaries")
+        scores = canary_scores(mechanism, splits.owner, effort, seed, neighbour)
+        missed = unheard(mechanism, effort)
+        return Found(scores=scores, skipped=[("canaries to the end", missed)] if missed else [])
+
+    def fidelity(say: Say) -> Found:
+        say(f"{name}: fidelity")
+        return Found(information=fidelity_scores(release, splits, effort.task_epochs, seed))
+
+    every = [AuditStep("picture", picture), *_student_steps(name, release, splits, effort, seed, controls)]
+    every += attack_steps(plans, suite(plans) if attacks is None else attacks, name)
+    if attacks is None:
+        every.append(AuditStep("rows", rows, slow=True))
+    if isinstance(mechanism, LearnsByCounter) and attacks is None and effort.tries(CLAIM):
+        every.append(AuditStep("canaries", canaries, slow=True))
     if effort.threats is None or effort.threats:
-        say(f"{mechanism.name}: fidelity")
-        fidelity = fidelity_scores(release, splits, effort.task_epochs, seed)
-    scores = with_leakage(found.scores)
-    return Audit(
-        mechanism=mechanism.name,
-        traits=mechanism.traits,
-        data=splits.victim.name,
-        guarantee=mechanism.guarantee().beside(release.utility),
-        utility=utility,
-        fairness=fairness,
-        attacks=scores,
-        skipped=tuple(skipped),
-        titles={**found.titles, **{name: (title, "") for name, title in TITLES.items()}},
-        confusion={},
-        information=tuple(fidelity),
-        wrong_key={},
-        gallery=_gallery(release, splits.owner),
-        features=features,
-        exposure=exposures(scores, found.attempts, seed),
-    )
+        every.append(AuditStep("fidelity", fidelity))
+
+    def conclude(found: Found) -> Audit:
+        useful, fairness = apart(found.useful)
+        scores = with_leakage(found.scores)
+        return Audit(
+            mechanism=name,
+            traits=mechanism.traits,
+            data=splits.victim.name,
+            guarantee=mechanism.guarantee().beside(release.utility),
+            utility=useful,
+            fairness=fairness,
+            attacks=scores,
+            skipped=(*found.skipped, *unmeasured(splits.victim, release.utility)),
+            titles={**found.titles, **{name: (title, "") for name, title in TITLES.items()}},
+            confusion={},
+            information=tuple(found.information),
+            wrong_key={},
+            gallery=_gallery(release, splits.owner),
+            features=found.features,
+            exposure=exposures(scores, found.attempts, seed),
+        )
+
+    return AuditSteps(every, seed, splits.victim.x[0].size, conclude)
 
 
 def _left_out(release: Release) -> list[tuple[str, str]]:
@@ -106,16 +120,14 @@ def _left_out(release: Release) -> list[tuple[str, str]]:
     return [(ALIGNED, NO_VICTIM), *((name, _NO_LABELS) for name in by_class)]
 
 
-def _utility(
-    name: str, release: Release, splits: Splits, effort: Effort, seed: int, controls: Controls, say: Say
-) -> list[Score]:
+def _student_steps(
+    name: str, release: Release, splits: Splits, effort: Effort, seed: int, controls: Controls
+) -> Iterator[AuditStep]:
     """Each student for each released label; the first student ranks. Its control learns from the owner's records."""
     victim = splits.victim
     raw = raw_release(splits.owner)
     students = effort.students or usual_students(splits.schema.shape, splits.schema.kind)
-    scores = []
     for student in students:
-        say(f"{name}: student {student}")
         for label in release.utility:
 
             def learns(source: Release, control: Values, student: str = student, label: str = label) -> list[Score]:
@@ -131,9 +143,12 @@ def _utility(
                     primary=student == students[0],
                 )
 
-            real = controls.get(f"student {student}:{label}", lambda: as_control(learns(raw, {})))
-            scores += learns(release, real)
-    return scores
+            def do(say: Say, student: str = student, label: str = label, learns: Learns = learns) -> Found:
+                say(f"{name}: student {student}")
+                real = controls.get(f"student {student}:{label}", lambda: as_control(learns(raw, {})))
+                return Found(useful=learns(release, real))
+
+            yield AuditStep(f"student {student}|{label}", do, slow=True)
 
 
 def _gallery(release: Release, owner: Dataset) -> dict[str, FloatArray]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sfumato.cli.options import Domain, Id, Json, Private, Utility, X
-from sfumato.core.errors import DataError
+from sfumato.cli.options import Domain, Id, Json, LedgerFile, Private, Utility, X
+from sfumato.core.errors import DataError, UsageError
 
 app = typer.Typer(help="List, describe and check data.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -88,3 +89,37 @@ def domain(source: Source, x: X = None, utility: Utility = None, private: Privat
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+@app.command()
+def budget(
+    source: Source,
+    cap: Annotated[
+        float | None, typer.Option("--cap", help="Let fits and releases together spend at most this ε.")
+    ] = None,
+    ledger: LedgerFile = None,
+    json: Json = False,
+) -> None:
+    """What private fits and releases have spent on the records of a file, and the most that they may.
+
+    sfumato data budget people.csv --cap 5
+    """
+    from sfumato.cli.output import OUT, figure, new_table, print_json, print_text
+    from sfumato.workflow.spent_budget import BudgetLedger
+
+    kept = BudgetLedger.of(source, ledger)
+    if kept is None:
+        raise UsageError(f"{source} is public data, which have no budget: name a file of yours, or a --ledger.")
+    if ledger is None and not Path(source).exists():
+        raise DataError(f"{source} does not exist: name the file whose budget you ask for.")
+    account = kept.account() if cap is None else kept.limit(cap)
+    if json:
+        print_json({"ledger": str(kept.file), **account.to_json()})
+        return
+    if account.spent:
+        table = new_table("day", "what", "run", "protects one", numbers=("ε", "δ"))
+        for one in account.spent.values():
+            table.add_row(one.day, one.what, one.where, one.unit, figure(one.epsilon), figure(one.delta))
+        OUT.print(table)
+    most = "no cap" if account.cap is None else f"cap ε = {account.cap:g}"
+    print_text(f"spent together: ε = {account.epsilon:.4g}, δ = {account.delta:.3g} ({most}); kept in {kept.file}")

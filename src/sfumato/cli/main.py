@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,13 +17,18 @@ from sfumato.cli import data as data_commands
 from sfumato.cli import device_commands, gate_commands
 from sfumato.cli import share as share_commands
 from sfumato.cli.options import (
+    Address,
     Config,
     Data,
+    Device,
     Domain,
+    EngineName,
     Id,
     Jobs,
     Json,
+    LedgerFile,
     Limit,
+    Precision,
     Private,
     Quiet,
     Seed,
@@ -33,6 +39,7 @@ from sfumato.cli.options import (
     X,
     based_on,
     data_config,
+    engine_named,
     machine,
     parse_knob,
     parse_pair,
@@ -40,7 +47,7 @@ from sfumato.cli.options import (
     read_config,
     start_of,
 )
-from sfumato.core.errors import DataError, SfumatoError, UsageError
+from sfumato.core.errors import DataError, SfumatoError, UsageError, unknown
 
 typer.core.HAS_RICH = False  # help is plain text here: rich's escapes would show in it
 app = typer.Typer(
@@ -67,6 +74,7 @@ Students = Annotated[
 ]
 EffortName = Annotated[str, typer.Option("--effort", help="How hard the attackers try: smoke, cpu or full.")]
 INTERRUPTED = 130
+_UNSEEN = ("refuse", "missing")
 
 
 def _version(show: bool) -> None:
@@ -89,6 +97,8 @@ def demo(
     out: Annotated[Path, typer.Option("--out", help="Where runs and report go.")] = Path("sfumato-demo"),
     seed: Seed = 0,
     jobs: Jobs = None,
+    device: Device = "auto",
+    precision: Precision = None,
     threads: Threads = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -97,7 +107,7 @@ def demo(
     from sfumato.cli.output import Talk, print_json, print_text
     from sfumato.workflow.demo import run_demo, summary
 
-    with Talk(quiet) as talk, machine(threads, jobs):
+    with Talk(quiet) as talk, machine(device, precision, threads=threads, jobs=jobs):
         results, page = run_demo(out, seed=seed, progress=talk.epoch, say=talk.say)
     if json:
         print_json({"report": str(page), "points": results})
@@ -127,9 +137,12 @@ def fit(
     out: Annotated[Path | None, typer.Option("--out", help="The run folder; default runs/MECHANISM-DATA.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Repeatable randomness; default 0.")] = None,
+    ledger: LedgerFile = None,
     help_params: Annotated[
         bool, typer.Option("--help-params", help="List the mechanism's hyper-parameters and stop.")
     ] = False,
+    device: Device = "auto",
+    precision: Precision = None,
     threads: Threads = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -160,7 +173,8 @@ def fit(
         labels = {"--utility": utility, "--private": private, "--config": config}
         records = {"--data": data, "--x": x, "--id": subject, "--limit": limit, "--domain": domain, "--seed": seed}
         pointless = {**labels, **records, "--shares": shares}
-        _fit_users(name, users, base, out, typed, pointless, resume=resume, json=json, quiet=quiet)
+        with machine(device, precision, threads=threads):
+            _fit_users(name, users, base, out, typed, pointless, resume=resume, json=json, quiet=quiet)
         return
     resolved = resolve(
         name,
@@ -171,10 +185,12 @@ def fit(
     folder = out or Path("runs") / f"{name}-{Path(str(resolved['data']['source'])).stem}"
     if resume and not folder.exists():
         raise DataError(f"there is nothing to resume in {folder}: leave out --resume to start.")
-    with Talk(quiet) as talk, machine(threads):
+    with Talk(quiet) as talk, machine(device, precision or asked.get("precision"), threads=threads):
         talk.say(f"{name}: fit")
         begun = start_of(config, asked)
-        fitted = fit_run(resolved, folder, resume=resume, start=begun, progress=talk.epoch, warn=talk.say)
+        fitted = fit_run(
+            resolved, folder, resume=resume, start=begun, ledger=ledger, progress=talk.epoch, warn=talk.say
+        )
     if json:
         print_json({"run": str(folder), "config": resolved})
     else:
@@ -235,27 +251,50 @@ def release(
     rows: Annotated[int | None, typer.Option("--rows", help="synth: how many synthetic records.")] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="synth: one class, label=value. Repeatable.")] = None,
     png: Annotated[bool, typer.Option("--png", help="synth: pictures as PNG files.")] = False,
+    device: Device = "auto",
+    threads: Threads = None,
+    ledger: LedgerFile = None,
+    unseen: Annotated[
+        str, typer.Option("--unseen", help="A category that training never saw: refuse, or count as missing.")
+    ] = "refuse",
+    jobs: Annotated[int | None, typer.Option("--jobs", help="Workers of --engine ray on this machine.")] = None,
+    engine: EngineName = "local",
+    address: Address = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Release records through a fitted mechanism, or draw synthetic ones: Parquet and a card, in bounded memory."""
     from sfumato.cli.output import Talk, print_result, promise_lines
+    from sfumato.scale.bulk_release import release_over
     from sfumato.workflow import release_run, sample_run
 
     if (data is None) == (rows is None):
         raise UsageError("say which records leave: --data for a mechanism, or --rows for a synth run.")
     if rows is None and (png or only):
         raise UsageError("--only and --png go with --rows.")
+    if unseen not in _UNSEEN:
+        raise unknown("choice of --unseen", unseen, _UNSEEN)
+    if unseen != "refuse" and (rows is not None or engine != "local"):
+        raise UsageError("--unseen missing goes with --data, without --engine ray.")
+    if rows is not None and engine != "local":
+        raise UsageError("--engine ray goes with --data: drawing records takes one machine.")
+    if jobs is not None and engine == "local":
+        raise UsageError("--jobs goes with --engine ray: one process releases here.")
     if rows is not None and (labels or unprotected):
         raise UsageError("--labels goes with --data: synthetic records always have their labels.")
-    with Talk(quiet) as talk:
+    with Talk(quiet) as talk, machine(device, threads=threads):
         if rows is not None:
             given = dict(parse_pair(text) for text in only or ())
             say = lambda done: talk.step(f"drew {done:,} records")  # noqa: E731
             card = sample_run(run, rows, out, given=given, pictures=png, say=say)
         else:
             say = lambda done: talk.step(f"released {done:,} records")  # noqa: E731
-            card = release_run(run, str(data), out, labels=labels, unprotected=unprotected, say=say, warn=talk.say)
+            with engine_named(engine, address, jobs) as chosen:
+                here = partial(release_run, unseen=unseen == "missing")
+                send = here if chosen is None else partial(release_over, chosen)
+                card = send(
+                    run, str(data), out, labels=labels, unprotected=unprotected, ledger=ledger, say=say, warn=talk.say
+                )
     written = f"{out}: {card['rows']:,} records, payload {card['payload_shape']}"
     print_result(json, card, "\n".join([*card["warnings"], written, *promise_lines(card["guarantee"])]))
 
@@ -302,7 +341,12 @@ def audit(
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, help="Repeatable randomness of a release's audit; default 0.")
     ] = None,
+    device: Device = "auto",
+    precision: Precision = None,
+    jobs: Jobs = None,
     threads: Threads = None,
+    engine: EngineName = "local",
+    address: Address = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -333,7 +377,11 @@ def audit(
         "--out": out,
         "--seed": seed,
     }
-    with Talk(quiet) as talk, machine(threads):
+    with (
+        Talk(quiet) as talk,
+        machine(device, precision, threads=threads, jobs=jobs),
+        engine_named(engine, address, jobs),
+    ):
         how = effort_named(effort, geometry, student or ())
         if release:
             release_alone(about, run, again=again, student=student)
@@ -391,7 +439,11 @@ def sweep(
     effort: EffortName = "cpu",
     seed: Seed = 0,
     jobs: Jobs = None,
+    device: Device = "auto",
+    precision: Precision = None,
     threads: Threads = None,
+    engine: EngineName = "local",
+    address: Address = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -404,7 +456,11 @@ def sweep(
 
     defaults = mechanism_class(mechanism).parameters()
     name, values = parse_knob(knob, defaults, mechanism)
-    with Talk(quiet) as talk, machine(threads, jobs):
+    with (
+        Talk(quiet) as talk,
+        machine(device, precision, threads=threads, jobs=jobs),
+        engine_named(engine, address, jobs),
+    ):
         results = run_sweep(
             mechanism,
             data_config({}, data, x, utility, private, subject, limit, domain, shares),
@@ -449,10 +505,17 @@ def reproduce(
     study: Annotated[str | None, typer.Argument(help="A study; without one, the list.")] = None,
     data: Annotated[str | None, typer.Option("--data", "-d", help="One of the study's data sets.")] = None,
     scale: Annotated[str, typer.Option("--scale", help="smoke, cpu or full.")] = "cpu",
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=30, help="Use at most this many records, not the scale's number.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder; default runs/PAPER-DATA-SCALE.")] = None,
     seed: Seed = 0,
     jobs: Jobs = None,
+    device: Device = "auto",
+    precision: Precision = None,
     threads: Threads = None,
+    engine: EngineName = "local",
+    address: Address = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -467,8 +530,14 @@ def reproduce(
         else:
             OUT.print(study_list(studies()))
         return
-    with Talk(quiet) as talk, machine(threads, jobs):
-        result = run_study(study, data=data, scale=scale, out=out, seed=seed, progress=talk.epoch, say=talk.say)
+    with (
+        Talk(quiet) as talk,
+        machine(device, precision, threads=threads, jobs=jobs),
+        engine_named(engine, address, jobs),
+    ):
+        result = run_study(
+            study, data=data, scale=scale, limit=limit, out=out, seed=seed, progress=talk.epoch, say=talk.say
+        )
     if json:
         print_json(result)
     else:

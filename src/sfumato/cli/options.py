@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +13,10 @@ from sfumato.core import compute
 from sfumato.core.documents import toml_table
 from sfumato.core.errors import DataError, UsageError, unknown
 
+if TYPE_CHECKING:
+    from sfumato.scale import RayCluster
+
+ENGINES = ("local", "ray")
 Data = Annotated[str, typer.Option("--data", "-d", help="A named data set (sfumato data list) or a file or folder.")]
 X = Annotated[list[str] | None, typer.Option("--x", help="Column(s) of the record. Repeatable.")]
 Utility = Annotated[list[str] | None, typer.Option("--utility", help="Label others may use. Repeatable.")]
@@ -26,6 +31,9 @@ Domain = Annotated[
     Path | None,
     typer.Option("--domain", help="TOML file of ranges and categories that are public (sfumato data domain)."),
 ]
+LedgerFile = Annotated[
+    Path | None, typer.Option("--ledger", help="File of what was spent on these records; default: beside the data.")
+]
 Set = Annotated[list[str] | None, typer.Option("--set", "-s", help="Hyper-parameter, name=value. Repeatable.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Repeatable randomness of training and audit.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
@@ -33,13 +41,50 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no log.
 Threads = Annotated[
     int | None, typer.Option("--threads", help="Threads of each process; default: one where networks are small.")
 ]
-Jobs = Annotated[int | None, typer.Option("--jobs", help="Points that run side by side; default: one a core.")]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", help="Points or attacks that run side by side; default: one a core.")
+]
+EngineName = Annotated[
+    str, typer.Option("--engine", help="local, or ray: workers of a Ray cluster (pip install 'sfumato[scale]').")
+]
+Address = Annotated[
+    str | None, typer.Option("--address", help="The Ray cluster, host:port; default: workers of this machine.")
+]
+Device = Annotated[str, typer.Option("--device", help="Where networks are computed: auto, cpu, cuda, cuda:1 or mps.")]
+Precision = Annotated[
+    str | None, typer.Option("--precision", help="Of training networks and attackers: auto, fp32 or bf16.")
+]
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with the same keys as a run's config.toml.")]
 
 
-def machine(threads: int | None, jobs: int | None = None) -> AbstractContextManager[None]:
-    """What a command uses of the machine: all cores, unless told otherwise."""
-    return compute.using(compute.Compute(threads, compute.cores() if jobs is None else jobs))
+def machine(
+    device: str, precision: str | None = None, *, threads: int | None = None, jobs: int | None = None
+) -> AbstractContextManager[None]:
+    """What a command uses of the machine: all cores and a graphics card, unless told otherwise."""
+    wanted = compute.Compute(
+        threads=threads,
+        jobs=compute.cores() if jobs is None else jobs,
+        device=device,
+        precision=precision or "auto",
+    )
+    return compute.using(wanted)
+
+
+@contextmanager
+def engine_named(name: str, address: str | None, jobs: int | None = None) -> Iterator[RayCluster | None]:
+    """The engine that does what is done side by side inside; None: processes of this machine."""
+    if name not in ENGINES:
+        raise unknown("engine", name, ENGINES)
+    if name == "local":
+        if address is not None:
+            raise UsageError("--address goes with --engine ray.")
+        yield None
+        return
+    from sfumato.scale import cluster
+    from sfumato.workflow.processes import on
+
+    with cluster(address, jobs) as chosen, on(chosen):
+        yield chosen
 
 
 def parse_settings(settings: list[str] | None, defaults: dict[str, Any], owner: str) -> dict[str, Any]:
@@ -123,7 +168,7 @@ def read_config(path: Path | None) -> dict[str, Any]:
 
 
 _KEYS: dict[str, dict[str, type]] = {
-    "run": {"command": str, "mechanism": str, "seed": int, "version": str, "start": str},
+    "run": {"command": str, "mechanism": str, "seed": int, "version": str, "start": str, "precision": str},
     "data": {
         "source": str, "x": list, "utility": list, "private": list, "id": str, "limit": int, "domain": str,
         "shares": tuple,

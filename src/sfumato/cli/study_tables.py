@@ -24,8 +24,16 @@ def study_table(result: Mapping[str, Any]) -> Table:
     title = f"{result['study']} on {result['data']} at {result['scale']} scale"
     table = new_table("", "metric", numbers=("paper", "ours", "95 % interval", "verdict"), title=title)
     for row in result["rows"]:
-        interval = "" if row["ci"] is None else f"{figure(row['ci'][0])} … {figure(row['ci'][1])}"
-        table.add_row(
-            row["name"], row["metric"], figure(row["paper"]), figure(row["ours"]), interval, row["verdict"] or ""
-        )
+        ends = _ends(row["ci"])
+        table.add_row(row["name"], row["metric"], figure(row["paper"]), figure(row["ours"]), ends, row["verdict"] or "")
     return table
+
+
+def _ends(ci: Sequence[float | None] | None) -> str:
+    """Both ends of an interval, or the one that a bound has."""
+    low, high = (None, None) if ci is None else ci
+    if low is None and high is None:
+        return ""
+    if high is None:
+        return f"≥ {figure(low)}"
+    return f"{figure(low)} … {figure(high)}" if low is not None else f"≤ {figure(high)}"

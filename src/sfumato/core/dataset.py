@@ -18,6 +18,8 @@ from sfumato.core.schema import Column, Kind, Schema
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int64]
+_AT_ONCE = 65_536
+"""Names of subjects that are texts of Python at a time."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,10 @@ class Dataset:
         """SHA-256 of records and subjects: two data sets with one digest hold the same records in the same order."""
         hasher = hashlib.sha256(repr(self.x.shape).encode())
         hasher.update(np.ascontiguousarray(self.x).data)
-        hasher.update("\n".join(map(str, self.ids.tolist())).encode())
+        for start in range(0, len(self.ids), _AT_ONCE):
+            hasher.update(
+                b"\n" * (start > 0) + "\n".join(map(str, self.ids[start : start + _AT_ONCE].tolist())).encode()
+            )
         return hasher.hexdigest()
 
     def label_digest(self, name: str) -> str:
@@ -173,6 +178,12 @@ def joined_hashes(*pieces: Dataset) -> Hashes | None:
     return np.concatenate([piece.origin.contents for piece in pieces])
 
 
+def _hashes(ids: npt.NDArray[Any]) -> IntArray:
+    """(N,): a hash of each subject, the same within this process."""
+    parts = (ids[start : start + _AT_ONCE].tolist() for start in range(0, len(ids), _AT_ONCE))
+    return np.fromiter((hash(str(one)) for part in parts for one in part), np.int64, len(ids))
+
+
 @dataclass(frozen=True)
 class Splits:
     """The owner's records, the attacker's auxiliary records and the victims: no subject is in two of them."""
@@ -185,10 +196,13 @@ class Splits:
         for name, part in self.parts.items():
             if len(part) == 0:
                 raise DataError(f"the {name} split is empty: give more records or other split sizes.")
-        ids = {name: set(part.ids.tolist()) for name, part in self.parts.items()}
+        hashes = {name: _hashes(part.ids) for name, part in self.parts.items()}
         for a, b in (("owner", "attacker"), ("owner", "victim"), ("attacker", "victim")):
-            shared = ids[a] & ids[b]
-            if shared:
+            likely = np.intersect1d(hashes[a], hashes[b])
+            if not len(likely):
+                continue
+            first, second = (set(self.parts[name].ids[np.isin(hashes[name], likely)].tolist()) for name in (a, b))
+            if shared := first & second:
                 raise DataError(
                     f"{len(shared)} subjects (for instance '{next(iter(shared))}') are in both {a} and {b} split."
                 )

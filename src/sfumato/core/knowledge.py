@@ -146,7 +146,8 @@ class Knowledge:
 class Truth:
     """The victims' records, where each stands among the candidates or in its line-up, the secrets behind their
     release by name (one row a record), which of the candidates the owner's data held, and how to tell whether a rebuilt
-    record looks like its person.
+    record looks like its person. ``rows`` are the places of these records among all victims of the audit, so that two
+    attacks are compared over the same ones: None where these are all, in their order, and −1 where nobody can say.
 
     Opening it while an attack guesses raises ``RuleBroken``.
     """
@@ -159,8 +160,10 @@ class Truth:
         secrets: Mapping[str, FloatArray] | None = None,
         members: IntArray | None = None,
         likeness: Likeness | None = None,
+        rows: IntArray | None = None,
     ) -> None:
         self.__victim = victim
+        self.rows = rows
         self.__positions = positions
         self.__secrets = dict(secrets or {})
         self.__members = members

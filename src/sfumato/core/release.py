@@ -46,6 +46,12 @@ class Release:
         return hasher.hexdigest()
 
 
+def row_digests(payload: FloatArray) -> bytes:
+    """SHA-256 of each row, one after the other. A written release's digest is the SHA-256 over those of all its rows,
+    so that parts made by several workers have the digest of the whole."""
+    return b"".join(hashlib.sha256(row.tobytes()).digest() for row in np.ascontiguousarray(payload))
+
+
 def unchanged_row(payload: FloatArray, x: FloatArray) -> int | None:
     """The first row of a payload in which a record stands bit for bit as it was, in whatever shape; None if none does.
 

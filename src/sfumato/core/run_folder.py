@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sfumato
+from sfumato.core import compute
 from sfumato.core.documents import json_value, toml_table
 from sfumato.core.errors import DataError
 
@@ -28,7 +29,7 @@ FORMAT = 3
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
     """Write to a neighbour and move it into place, so that ``path`` is whole or absent; a file is its owner's alone."""
-    part = path.with_name(f".{path.name}.part{os.getpid()}")
+    part = path.with_name(f".{path.name}.part{os.getpid()}{platform.node()[:32]}")  # others share the folder
     try:
         yield part
         if part.is_file():
@@ -69,12 +70,12 @@ def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
     from safetensors.torch import save_file
 
     with atomic(path) as part:
-        save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, part)
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, part)
 
 
 def write_once(path: Path, write: Callable[[Path], None]) -> bool:
     """Let ``write`` make a file, unless it is there, whoever makes it in the meantime; whether it was written."""
-    part = path.with_name(f".{path.name}.first{os.getpid()}-{threading.get_ident()}")
+    part = path.with_name(f".{path.name}.first{os.getpid()}{platform.node()[:32]}-{threading.get_ident()}")
     try:
         write(part)
         os.link(part, path)
@@ -263,7 +264,7 @@ class RunFolder:
 
 
 def environment() -> dict[str, Any]:
-    """Versions that a figure may depend on."""
+    """Versions that a figure may depend on, and what of the machine was used."""
     from importlib.metadata import version
 
     packages = ("torch", "numpy", "scikit-learn", "pyarrow")
@@ -273,6 +274,7 @@ def environment() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "cores": os.cpu_count(),
         **{package: version(package) for package in packages},
+        "used": compute.recorded(),
     }
 
 

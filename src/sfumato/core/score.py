@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sfumato.core.errors import RuleBroken
 from sfumato.core.threats import Direction
 
-_NOT_STORED = ("limits", "each", "whose", "guessed")
+_NOT_STORED = ("limits", "each", "whose", "rows", "guessed")
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Score:
     a figure compares, and ``note`` what must be said beside it.
 
     ``each`` is the value of each record, ``guessed`` that of the guesser without the release, ``whose`` the person of
-    each: figures of two mechanisms over the same victims
-    are compared record by record. They are no part of the JSON (``each_record``).
+    each and ``rows`` its place among the audit's victims (None: all of them in their order; −1: not known): figures of
+    two mechanisms over the same victims are compared record by record. They are no part of the JSON (``each_record``).
     """
 
     attack: str
@@ -63,6 +63,7 @@ class Score:
     each: npt.NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
     whose: npt.NDArray[Any] | None = field(default=None, repr=False, compare=False)
     guessed: npt.NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
+    rows: npt.NDArray[Any] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         low, high = self.limits
@@ -121,13 +122,16 @@ def mixed_versions(seen: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
 
 
 def each_record(scores: Iterable[Score]) -> dict[str, npt.NDArray[Any]]:
-    """Every score's values record by record under its key, and under ``key|person`` a number for whose they are where
-    somebody has several records."""
+    """Every score's values record by record under its key; under ``key|person`` a number for whose they are where
+    somebody has several records, and under ``key|row`` their places among the victims where they are not all of them.
+    """
     found: dict[str, npt.NDArray[Any]] = {}
     for score in scores:
         if score.each is None:
             continue
         found[score.key] = score.each.astype(np.float32)
+        if score.rows is not None:
+            found[f"{score.key}|row"] = score.rows.astype(np.int32)
         if score.whose is not None and score.people != score.n:
             found[f"{score.key}|person"] = np.unique(score.whose, return_inverse=True)[1].astype(np.int32)
     return found

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from sfumato.core.errors import DataError
-from sfumato.data.registry import Embedded, Entry, HubSource, UciSource
+from sfumato.data.registry import ByHand, Embedded, Entry, HubSource, UciSource
 
 DATA_VARIABLE = "SFUMATO_DATA"
 CACHE_VARIABLE = "SFUMATO_CACHE"
@@ -82,6 +82,12 @@ def fetch(
                 _write(folder / f"{part}.parquet", [reader(archive, part)])
         elif isinstance(entry.source, Embedded):
             return {}
+        elif isinstance(entry.source, ByHand):
+            columns = " and ".join(f"'{name}'" for name in filter(None, (entry.x, *entry.utility)))
+            raise DataError(
+                f"'{entry.name}' cannot be fetched, because {entry.source}: {_by_hand(entry)}, with {columns} as "
+                "columns."
+            )
     except DataError:
         raise
     except Exception as error:  # the client or the network may fail in any way; the remedy is the same

@@ -22,6 +22,7 @@ from sfumato.data.readers.source import Source
 from sfumato.data.schema_inference import infer
 
 BATCH_ROWS = 4096
+_BATCH_BYTES = 2**24
 
 
 def load(
@@ -123,20 +124,26 @@ def read(
     rows: Sequence[npt.NDArray[np.intp]] | None = None,
 ) -> Dataset:
     """Read the records of these sources, one after the other, into one ``Dataset``; ``rows`` chooses in each source."""
-    pieces = [
-        piece
-        for place, one in enumerate(sources)
-        for piece in _pieces(
-            opened,
-            one,
-            of_schema(one, schema, opened.entry, required=required),
-            schema,
-            None if rows is None else rows[place],
-        )
-    ]
-    if not pieces:
+    return join(list(pieces_of(opened, sources, schema, required=required, rows=rows)))
+
+
+def pieces_of(
+    opened: LocatedSource,
+    sources: Sequence[Source],
+    schema: Schema,
+    *,
+    required: bool,
+    rows: Sequence[npt.NDArray[np.intp]] | None = None,
+) -> Iterator[Dataset]:
+    """The same records, at most ``BATCH_ROWS`` at a time, and fewer where they are large."""
+    some = False
+    for place, one in enumerate(sources):
+        roles = of_schema(one, schema, opened.entry, required=required)
+        for piece in _pieces(opened, one, roles, schema, None if rows is None else rows[place]):
+            some = True
+            yield piece
+    if not some:
         raise Place(sources[0].label).fault("contains no records", "provide a file with at least one row")
-    return join(pieces)
 
 
 def rows_within(
@@ -185,7 +192,8 @@ def _pieces(
     def encoded(batch: Any, first_row: int) -> Dataset:
         return encode_batch(source, batch, first_row, schema, roles, name=opened.name, side=opened.side)
 
-    for first_row, batch in source.batches(roles.columns(), BATCH_ROWS):
+    most = max(1, min(BATCH_ROWS, _BATCH_BYTES // (4 * schema.size)))
+    for first_row, batch in source.batches(roles.columns(), most):
         if rows is None:
             if batch.num_rows:
                 yield encoded(batch, first_row)

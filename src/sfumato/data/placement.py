@@ -21,13 +21,18 @@ from sfumato.data.readers.locate import LocatedSource
 from sfumato.data.readers.source import Source
 
 _ROWS = 16_384
+_RECORDS = 256
+"""Pictures, recordings and lists at a time."""
 
 
 def fractions(keys: Hashes, seed: int, what: str) -> npt.NDArray[np.float64]:
     """Return a number in [0, 1) for each key, (N, 16) → (N,): its BLAKE2b hash, keyed by the seed and the purpose."""
     secret = hashlib.blake2b(repr((seed, what)).encode(), digest_size=32).digest()
-    words = b"".join(hashlib.blake2b(key.tobytes(), key=secret, digest_size=8).digest() for key in keys)
-    return np.asarray((np.frombuffer(words, dtype="<u8") >> np.uint64(11)).astype(np.float64) * 2.0**-53)
+    words = bytearray()
+    for start in range(0, len(keys), _ROWS):
+        some = keys[start : start + _ROWS]
+        words += b"".join(hashlib.blake2b(key.tobytes(), key=secret, digest_size=8).digest() for key in some)
+    return np.asarray((np.frombuffer(bytes(words), dtype="<u8") >> np.uint64(11)).astype(np.float64) * 2.0**-53)
 
 
 def placed(keys: Hashes, shares: Sequence[float], seed: int, what: str) -> IntArray:
@@ -52,13 +57,15 @@ def subjects_of(source: Source, roles: Roles) -> Hashes:
 def rows_of(source: Source, roles: Roles) -> Hashes:
     """Return a hash of each row, (N, 16), which does not depend on the labels that are asked for."""
     columns = identifying_columns(source, roles)
-    return _joined([row_hashes(source, batch, first, roles) for first, batch in source.batches(columns, _ROWS)])
+    batches = source.batches(columns, _RECORDS if len(columns) == 1 else _ROWS)
+    return _joined([row_hashes(source, batch, first, roles) for first, batch in batches])
 
 
 def public_size(opened: LocatedSource, rows: int) -> int:
     """Return the number of rows as far as it is public: rounded up to a power of two, or that of the named set."""
     rounded = 1 << max(rows - 1, 0).bit_length()
-    return rounded if opened.entry is None else min(rounded, sum(opened.entry.rows))
+    known = 0 if opened.entry is None else sum(opened.entry.rows)
+    return min(rounded, known) if known else rounded
 
 
 def within_limit(

@@ -45,6 +45,16 @@ class Embedded:
 
 
 @dataclass(frozen=True)
+class ByHand:
+    """No public source: ``why`` nobody can fetch it. The set is read where somebody has put its files."""
+
+    why: str
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@dataclass(frozen=True)
 class Entry:
     """One named data set.
 
@@ -52,7 +62,8 @@ class Entry:
     or the id). ``labels`` maps further label names to expressions over the file's columns, and ``classes`` maps a
     column to the names of its codes. With ``side``, every image is cropped and scaled to a square of that size.
     ``owner_share`` is the owner's fraction of the training subjects; the attacker gets the rest. ``domain`` names a
-    domain shipped with sfumato, taken from the set's public documentation.
+    domain shipped with sfumato, taken from the set's public documentation. ``rows`` are 0 where nobody has published
+    how many there are.
     """
 
     name: str
@@ -62,7 +73,7 @@ class Entry:
     utility: tuple[str, ...]
     rows: tuple[int, int]
     licence: str
-    source: HubSource | UciSource | Embedded
+    source: HubSource | UciSource | Embedded | ByHand
     private: tuple[str, ...] = ()
     id: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -92,7 +103,13 @@ def _hub(repo: str, folder: str, rename: Mapping[str, str] | None = None, **more
 
 
 def _pictures(
-    name: str, title: str, utility: str, rows: tuple[int, int], licence: str, source: HubSource | Embedded, **more: Any
+    name: str,
+    title: str,
+    utility: str,
+    rows: tuple[int, int],
+    licence: str,
+    source: HubSource | Embedded | ByHand,
+    **more: Any,
 ) -> Entry:
     return Entry(name, title, "image", "image", (utility,), rows, licence, source, **more)
 
@@ -140,6 +157,11 @@ _ENTRIES = (
         "non-commercial research and education (Wah et al. 2011)",
         _hub("bentrevett/caltech-ucsd-birds-200-2011", "data"), labels={"species": "label"}, side=64,
     ),
+    _pictures(
+        "imagenet", "ImageNet (ILSVRC 2012), cut to 64×64 colour", "label", (1_281_167, 50_000),
+        "non-commercial research and education, by the terms of image-net.org (Deng et al. 2009)",
+        ByHand("image-net.org asks for a registration"), side=64,
+    ),
     Entry(
         "adult", "UCI Adult, census income", "table", None, ("income",), (32_561, 16_281),
         "CC BY 4.0 (Becker and Kohavi 1996)",
@@ -159,6 +181,10 @@ _ENTRIES = (
         (2_700, 300), "CC BY-SA 4.0",
         _hub("mteb/free-spoken-digit-dataset", "data", speaker_in_path=True),
         private=("speaker",), labels=_DIGIT_LABELS, classes={"label": _DIGITS},
+    ),
+    Entry(
+        "ubisound", "UbiSound, acoustic events as 32×32 log-mel", "audio", "audio", ("event",), (0, 0),
+        "none stated (Sicong et al. 2017)", ByHand("its authors have not published it"),
     ),
 )  # fmt: skip
 

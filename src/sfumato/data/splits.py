@@ -17,10 +17,11 @@ from sfumato.core.errors import DataError, UsageError
 from sfumato.core.origin import Hashes
 from sfumato.data.column_roles import Names, of_schema, resolve
 from sfumato.data.domain import DomainName
-from sfumato.data.loading import read, rows_within, schema_of
+from sfumato.data.loading import pieces_of, rows_within, schema_of
 from sfumato.data.placement import placed, subjects_in, subjects_of
 from sfumato.data.readers.locate import LocatedSource, SourceName, open_data
 from sfumato.data.readers.thinned import without_subject
+from sfumato.data.spool import Spool
 
 SHARES = (0.6, 0.2, 0.2)
 NAMES = ("owner", "attacker", "victim")
@@ -108,10 +109,17 @@ def load_splits(
     schema = schema_of(opened, x=x, utility=utility, private=private, id=id, domain=domain)
     sources = opened.chosen("all")
     rows = rows_within(opened, sources, schema, limit, seed)
-    data = read(opened, sources, schema, required=True, rows=rows)
     keys = [subjects_of(one, of_schema(one, schema, opened.entry)) for one in sources]
     kept = keys if rows is None else [part[chosen] for part, chosen in zip(keys, rows, strict=True)]
-    return _parts(data, _places(opened, kept, shares, seed, data.named))
+    place = _places(opened, kept, shares, seed, schema.id_column is not None)
+    del keys, kept
+    spools, done = [Spool() for _ in NAMES], 0
+    for piece in pieces_of(opened, sources, schema, required=True, rows=rows):
+        own = place[done : done + len(piece)]
+        for which, spool in enumerate(spools):
+            spool.add(piece.take(np.flatnonzero(own == which)))
+        done += len(piece)
+    return _checked([spool.dataset() for spool in spools], opened.name, len(place))
 
 
 def _places(
@@ -160,11 +168,16 @@ def _three(shares: Sequence[float] | None) -> Sequence[float]:
 
 def _parts(data: Dataset, place: IntArray) -> Splits:
     """Return the three parts, unless one of them is of no use."""
-    parts = [data.take(np.flatnonzero(place == which)) for which in range(len(NAMES))]
+    return _checked([data.take(np.flatnonzero(place == which)) for which in range(len(NAMES))], data.name, len(data))
+
+
+def _checked(parts: Sequence[Dataset | None], source: str, records: int) -> Splits:
+    """The three parts of so many records, unless one of them is of no use."""
+    found = []
     for name, part in zip(NAMES, parts, strict=True):
-        if len(part) == 0:
+        if part is None or len(part) == 0:
             raise DataError(
-                f"{data.name}: no record or subject of {len(data)} records falls to the {name}; use more records or "
+                f"{source}: no record or subject of {records} records falls to the {name}; use more records or "
                 "subjects, other shares, or another seed."
             )
         for label in (*part.utility, *part.private):
@@ -175,4 +188,5 @@ def _parts(data: Dataset, place: IntArray) -> Splits:
                     f"{part.name}: the {name} split has only the class '{only}' of '{label}'; use more records or "
                     "subjects, other shares, another seed, or another label."
                 )
-    return Splits(*parts)
+        found.append(part)
+    return Splits(*found)

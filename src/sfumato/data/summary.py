@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.core.dataset import Dataset
-from sfumato.data.registry import REGISTRY, Embedded
+from sfumato.data.registry import REGISTRY, ByHand, Embedded, Entry
 
 
 def listing() -> list[dict[str, Any]]:
@@ -23,7 +23,7 @@ def listing() -> list[dict[str, Any]]:
             "size": sum(entry.rows),
             "utility": ", ".join(entry.utility),
             "private": ", ".join(entry.private),
-            "where": "embedded" if isinstance(entry.source, Embedded) else _where(at_hand(entry)),
+            "where": "embedded" if isinstance(entry.source, Embedded) else _where(entry, at_hand(entry)),
             "source": str(entry.source),
             "licence": entry.licence,
         }
@@ -31,8 +31,10 @@ def listing() -> list[dict[str, Any]]:
     ]
 
 
-def _where(parts: dict[str, Path]) -> str:
-    return str(next(iter(parts.values())).parent) if parts else "to download"
+def _where(entry: Entry, parts: dict[str, Path]) -> str:
+    if parts:
+        return str(next(iter(parts.values())).parent)
+    return "to be put there by hand" if isinstance(entry.source, ByHand) else "to download"
 
 
 def describe(dataset: Dataset) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core import compute
+from sfumato.core import compute, memory
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError, RuleBroken, UsageError
 from sfumato.core.guarantee import ONE_ROW, SECURE_NOISE, SEVERAL_ROWS, Guarantee
@@ -88,6 +88,7 @@ class Mechanism(Parametrised, ABC):
             DataError: The records or labels cannot be used.
         """
         self._check_params()
+        memory.refuse_copies(self._copies(), data.x, self.name, data.name)
         check_records(data.x, data.schema, data.name)
         traits = self.traits
         if traits.needs_labels and not data.utility:
@@ -104,13 +105,20 @@ class Mechanism(Parametrised, ABC):
             raise UsageError(f"{self.name} cannot start from a fitted {start.name}.")
         self.schema_, self.labels_ = data.schema, tuple(data.utility)
         with compute.threads(data.x[0].size):
+            compute.bring(start)
             self._build(data.schema)
-            self._fit(data, run, progress, start)
+            with memory.at_random(data.x):
+                self._fit(data, run, progress, start)
         self._settle()
+        compute.bring(self)
         if run is not None:
             self.save(run.path)
             run.finish()
         return self
+
+    def _copies(self) -> int:
+        """How often a fit copies all records in memory; 0: it reads them by batches, so that they may lie on disk."""
+        return 1
 
     @abstractmethod
     def _build(self, schema: Schema) -> None:
@@ -245,6 +253,7 @@ class Mechanism(Parametrised, ABC):
     def _check_fitted(self) -> None:
         if not hasattr(self, "schema_"):
             raise UsageError(f"this {type(self).__name__} is not fitted yet: call fit first.")
+        compute.bring(self)
 
 
 def _broken(promised: Guarantee, data: Dataset, seed: int | None) -> dict[str, str]:

@@ -139,6 +139,14 @@ class Samples(Protocol):
 
 
 @runtime_checkable
+class SpendsByFit(Protocol):
+    """Spends a privacy budget on the owner's records while it is fitted."""
+
+    def spends(self) -> tuple[float, float]:
+        """ε and δ of a fit with these hyper-parameters."""
+
+
+@runtime_checkable
 class LearnsByCounter(Protocol):
     """Learns from the noisy answers of a query counter alone, so that an auditor can listen to every question."""
 

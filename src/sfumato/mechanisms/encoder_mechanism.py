@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sfumato.core import compute
 from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.core.errors import UsageError, unknown
 from sfumato.core.randomness import Randomness, derive_seed
@@ -51,9 +52,9 @@ class EncoderMechanism(TrainedByGame):
 
     def _make_encoder(self, schema: Schema) -> nn.Module:
         if isinstance(self.architecture, nn.Module):
-            return copy.deepcopy(self.architecture)
+            return compute.bring(copy.deepcopy(self.architecture))
         if not isinstance(self.architecture, str):
-            return self.architecture(schema.shape)
+            return compute.bring(self.architecture(schema.shape))
         if self.architecture == "custom":
             raise UsageError(f"this run's encoder is your own: {type(self).__name__}.load(folder, architecture=…).")
         name = self.architecture

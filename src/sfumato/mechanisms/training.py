@@ -10,6 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from sfumato.core import compute
 from sfumato.core.dataset import Dataset
 from sfumato.core.randomness import Randomness, Seeded, derive_seed
 from sfumato.core.run_folder import RunFolder
@@ -51,7 +52,8 @@ def train(
     for module in trainee._modules().values():
         module.train()
     for number in range(done, epochs):
-        losses = epoch(number)
+        with compute.learning():
+            losses = epoch(number)
         if run is not None:
             run.save_progress(number + 1, trainee.state() | optimiser_state(optimisers), losses)
         progress(number + 1, epochs, losses)
@@ -77,6 +79,9 @@ class TrainedByGame(Mechanism):
     @abstractmethod
     def _game(self) -> Game:
         """The training game, over freshly built networks."""
+
+    def _copies(self) -> int:
+        return 0
 
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
         epochs = self.epochs
@@ -106,5 +111,5 @@ class TrainedByGame(Mechanism):
         return UtilityTask.of(schema, self.labels_ or tuple(schema.utility))
 
     def _protect(self, x: Tensor, randomness: Randomness) -> Tensor:
-        """What training sees of a batch: the batch, unless noise is added before the network."""
+        """What training sees of a batch: the batch, unless noise is added before the network or pictures are moved."""
         return x

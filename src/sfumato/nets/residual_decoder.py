@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from sfumato.nets.doubling_convolution import DoublingConv2d
+
 Shape = tuple[int, ...]
 
 
@@ -27,6 +29,14 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:  # (B, C, …) → (B, C, …)
         return x + self.body(x)  # type: ignore[no-any-return]
+
+
+class _Maps(nn.Unflatten):
+    """Vectors as maps; pictures channels last, as the layers that follow compute: else each of them would copy."""
+
+    def forward(self, x: Tensor) -> Tensor:  # (B, C·h·w) → (B, C, h, w)
+        maps = super().forward(x)
+        return maps.contiguous(memory_format=torch.channels_last) if maps.dim() == 4 else maps
 
 
 class _Cleaner(nn.Module):
@@ -108,22 +118,28 @@ def flat_decoder(payload: Shape, record: Shape, width: int) -> nn.Module:
             nn.Sigmoid(),
         )
     dims = len(record) - 1
-    conv, norm = (nn.Conv1d, nn.BatchNorm1d) if dims == 1 else (nn.Conv2d, nn.BatchNorm2d)
+    norm = nn.BatchNorm1d if dims == 1 else nn.BatchNorm2d
     half = tuple((side + 1) // 2 for side in record[1:])
     quarter = tuple((side + 1) // 2 for side in half)
     return nn.Sequential(
         nn.Flatten(),
         nn.BatchNorm1d(size),
         nn.Linear(size, width * torch.Size(quarter).numel()),
-        nn.Unflatten(1, (width, *quarter)),  # (B, W, h/4, w/4)
+        _Maps(1, (width, *quarter)),  # (B, W, h/4, w/4)
         Residual(dims, width),
         Residual(dims, width),
-        nn.Upsample(size=half, mode="nearest"),
-        conv(width, width // 2, 3, padding=1),  # (B, W/2, h/2, w/2)
+        *_enlarged(quarter, half, width, width // 2, 3),  # (B, W/2, h/2, w/2)
         Residual(dims, width // 2),
         norm(width // 2),
         nn.ReLU(),
-        nn.Upsample(size=record[1:], mode="nearest"),
-        conv(width // 2, record[0], 5, padding=2),  # (B, C, h, w)
+        *_enlarged(half, record[1:], width // 2, record[0], 5),  # (B, C, h, w)
         nn.Sigmoid(),
     )
+
+
+def _enlarged(sides: Shape, to: Shape, channels: int, outputs: int, kernel: int) -> list[nn.Module]:
+    """Nearest-neighbour upsampling and a convolution; a doubled picture is convolved at its own size."""
+    if len(to) == 2 and to == tuple(2 * side for side in sides):
+        return [nn.Identity(), DoublingConv2d(channels, outputs, kernel)]  # weights are named as without it
+    conv = nn.Conv1d if len(to) == 1 else nn.Conv2d
+    return [nn.Upsample(size=to, mode="nearest"), conv(channels, outputs, kernel, padding=kernel // 2)]

@@ -10,12 +10,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from sfumato.core import compute
+
 
 def as_tensor(array: npt.NDArray[np.float32] | npt.NDArray[np.int64]) -> Tensor:
     """Return a tensor that shares the array's memory. The caller must not write to it."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        return torch.from_numpy(array)
+        return torch.as_tensor(array)
 
 
 def channels_last(module: nn.Module) -> nn.Module:
@@ -36,10 +38,10 @@ def minibatches(n: int, batch: int, seed: int) -> Iterator[Tensor]:
 
 
 def forward_in_batches(module: nn.Module, x: Tensor, batch: int = 1024) -> Tensor:
-    """Return module(x) in evaluation mode, without gradients, computed a batch at a time."""
+    """Return module(x) in evaluation mode, without gradients, in fp32, computed a batch at a time."""
     was_training = module.training
     module.eval()
-    with torch.inference_mode():
+    with torch.inference_mode(), compute.exact():
         first = module(x[:batch])
         out = torch.empty(len(x), *first.shape[1:])
         out[:batch] = first

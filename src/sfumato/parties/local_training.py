@@ -120,7 +120,7 @@ def _loaded(weights: Mapping[str, FloatArray], party: PartyFolder) -> nn.Sequent
     import torch
 
     model = classifier(*shape_of(party.schema), seed=0)
-    model.load_state_dict({name: torch.from_numpy(values.copy()) for name, values in weights.items()})
+    model.load_state_dict({name: torch.as_tensor(values.copy()) for name, values in weights.items()})
     return model
 
 
@@ -134,4 +134,4 @@ def tensors_of(data: Dataset) -> tuple[Tensor, Tensor]:
     import torch
 
     labels = next(iter(data.utility.values()))
-    return torch.from_numpy(np.array(data.x)), torch.from_numpy(np.array(labels))
+    return torch.as_tensor(np.array(data.x)), torch.as_tensor(np.array(labels))

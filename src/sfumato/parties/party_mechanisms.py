@@ -173,7 +173,7 @@ def _filter_releaser(encoder: Published, data: Dataset, party: PartyFolder) -> R
     with tempfile.TemporaryDirectory() as name:  # a device folder with the encoder alone
         folder = Path(name)
         (folder / "checkpoint").mkdir()
-        tensors = {key: torch.from_numpy(value.copy()) for key, value in encoder.tensors.items()}
+        tensors = {key: torch.as_tensor(value.copy()) for key, value in encoder.tensors.items()}
         write_tensors(folder / "checkpoint" / "encoder.safetensors", tensors)
         write_json(folder / "schema.json", dict(encoder.schema))
         write_json(folder / "mechanism.json", {"mechanism": "vae", "params": {**encoder.params["vae"], "seed": 0}})

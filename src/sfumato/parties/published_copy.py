@@ -35,7 +35,7 @@ def keep_encoder(folder: Path, encoder: Published) -> None:
     import torch
 
     folder.mkdir(parents=True, exist_ok=True)
-    write_tensors(folder / WEIGHTS, {name: torch.from_numpy(values) for name, values in encoder.tensors.items()})
+    write_tensors(folder / WEIGHTS, {name: torch.as_tensor(values) for name, values in encoder.tensors.items()})
     about = {"params": dict(encoder.params), "schema": dict(encoder.schema), "digest": encoder.digest}
     write_json(folder / ABOUT, about)
 

@@ -67,7 +67,7 @@ class Listener(Auditor):
         ask = self.ledger.ask(name)
         randomness = self._noise.randomness()
         answer = clipped_total(self._records.sample(ask.rate, randomness), rows, bound, self._records)
-        noise = torch.from_numpy(bound * ask.noise * randomness.normal(tuple(answer.shape))).to(answer.dtype)
+        noise = torch.as_tensor(bound * ask.noise * randomness.normal(tuple(answer.shape))).to(answer.dtype)
         for ear in self._ears:
             ear.sample(ask, rows, bound)
         self._heard()
@@ -79,7 +79,7 @@ class Listener(Auditor):
             ear.response(ask)
         given = respond(self._records.y.numpy(), ask, self._noise.randomness())
         self._heard()
-        return torch.from_numpy(given)
+        return torch.as_tensor(given)
 
 
 class Pair(Ear):
@@ -138,7 +138,7 @@ class Crowd(Ear):
 
     def __init__(self, common: Records, canaries: Records, coins: IntArray, noise: Noise) -> None:
         self._common, self._canaries, self._noise = common, canaries, noise
-        self._coins = torch.from_numpy(coins == 1)
+        self._coins = torch.as_tensor(coins == 1)
         self._everyone = joined(common, canaries.take(self._coins))
         self._each = [canaries.take(slice(i, i + 1)) for i in range(len(coins))]
         self._gram = np.zeros((len(coins), len(coins)))
@@ -164,8 +164,8 @@ class Crowd(Ear):
         each = clipped(rows(self._canaries), bound).double()  # (canaries, m)
         if each.numel() > _WIDEST:
             return
-        here = self._coins & torch.from_numpy(randomness.uniform((len(self._coins),)) < ask.rate)
-        noise = torch.from_numpy(sigma * randomness.normal((each.shape[1],)))
+        here = self._coins & torch.as_tensor(randomness.uniform((len(self._coins),)) < ask.rate)
+        noise = torch.as_tensor(sigma * randomness.normal((each.shape[1],)))
         self._told((each[here].sum(dim=0) + noise).numpy(), ask.rate * each.numpy(), sigma)
 
     def _told(self, shift: DoubleArray, each: DoubleArray, sigma: float) -> None:

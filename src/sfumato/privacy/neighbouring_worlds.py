@@ -85,7 +85,7 @@ class Twin(Auditor):
         randomness, sigma = self._noise.randomness(), bound * ask.noise
         without, shift = sampled_shift(self._common, self._record, rows, bound, ask.rate, randomness)
         there = self._inside and bool(randomness.uniform((1,))[0] < ask.rate)
-        noise = torch.from_numpy(sigma * randomness.normal(tuple(without.shape)))
+        noise = torch.as_tensor(sigma * randomness.normal(tuple(without.shape)))
         answer = without + noise + (shift if there else 0.0)
         product = np.array(float((answer - without) @ shift))
         self.loss += float(sampled_loss(product, float(shift.norm()), sigma, ask.rate))
@@ -99,7 +99,7 @@ class Twin(Auditor):
         own = respond(self._record.y.numpy(), ask, randomness, there=self._inside)
         self.loss += float(response_loss(own, code, ask)[0])
         self._heard()
-        return torch.from_numpy(np.concatenate([others, own]))
+        return torch.as_tensor(np.concatenate([others, own]))
 
 
 def joined(records: Records, more: Records) -> Records:

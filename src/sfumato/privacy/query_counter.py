@@ -53,7 +53,7 @@ class Records:
     def sample(self, rate: float, randomness: Randomness) -> Records:
         """Return a Poisson sample of the people, with all records of each."""
         people = len(self) if self.who is None else int(self.who.max()) + 1 if len(self) else 0
-        there = torch.from_numpy(randomness.uniform((people,)) < rate)
+        there = torch.as_tensor(randomness.uniform((people,)) < rate)
         return self.take(there if self.who is None else there[self.who])
 
     def chunks(self) -> Iterator[Records]:
@@ -190,14 +190,14 @@ class QueryCounter(Counter):
         if file is None:
             return answer
         # Store the answer before anyone sees it. If another process stored one first, that one counts.
-        kept = write_tensors_once(file, {name: torch.from_numpy(answer)})
+        kept = write_tensors_once(file, {name: torch.as_tensor(answer)})
         return answer if kept else _kept_answer(file, name)
 
     def sampled(self, name: str, rows: Rows, bound: float) -> torch.Tensor:
         ask = self._ask(name, "sum")
         randomness = self._noise.randomness()
         total = clipped_total(self._records.sample(ask.rate, randomness), rows, bound, self._records)
-        return total + torch.from_numpy(bound * ask.noise * randomness.normal(tuple(total.shape))).to(total.dtype)
+        return total + torch.as_tensor(bound * ask.noise * randomness.normal(tuple(total.shape))).to(total.dtype)
 
     def responses(self, name: str) -> torch.Tensor:
         ask = self._ask(name, "response")

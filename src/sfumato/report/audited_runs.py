@@ -76,13 +76,17 @@ class Reading:
 
 @dataclass(frozen=True)
 class WrongKey:
-    """What a key is worth: accuracy with keys off by each angle (0 comes first), and with a uniformly drawn key."""
+    """What a key is worth: accuracy with keys off by each angle (0 comes first), and with a uniformly drawn key.
+
+    Means over so many ``labels``.
+    """
 
     d: int
     chance: float
     angles: tuple[float, ...]
     curve: tuple[Reading, ...]
     uniform: Reading
+    labels: int = 1
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,8 @@ def _keys(run: Run) -> list[str]:
         return []
     right, drawn, chance = measured(found.curve[0]), measured(found.uniform), number(found.chance, "accuracy")
     with_keys = f"in {right} with the right key, in {drawn} with a key drawn uniformly"
-    return [_md(f"The answer is right {with_keys}; majority guess {chance}."), ""]
+    mean = "" if found.labels == 1 else f" (means over {found.labels} labels)"
+    return [_md(f"The answer is right {with_keys}; majority guess {chance}{mean}."), ""]
 
 
 def _information(run: Run) -> list[str]:

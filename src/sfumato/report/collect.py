@@ -275,12 +275,14 @@ def _asked(event: Mapping[str, Any]) -> LedgerLine:
 def _wrong_key(value: Mapping[str, Any] | None) -> WrongKey | None:
     if not value:
         return None
+    labels = len(value.get("labels", ())) or 1  # older runs read the first alone
+    value = {**value, **value.get("mean", {})}
     curve = tuple(_reading(entry) for entry in value["curve"])
     angles = tuple(float(angle) for angle in value["angles"])
     if not curve or len(curve) != len(angles):
         raise ValueError(f"{len(curve)} accuracies do not fit {len(angles)} angles between keys")
     chance, uniform = float(value["chance"]), _reading(value["uniform"])
-    return WrongKey(int(value["d"]), chance, angles, curve, uniform)
+    return WrongKey(int(value["d"]), chance, angles, curve, uniform, labels)
 
 
 def _reading(value: Mapping[str, Any]) -> Reading:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sfumato.core.errors import unknown
-from sfumato.core.run_folder import write_json
+from sfumato.core.errors import UsageError, unknown
+from sfumato.core.run_folder import read_json, write_json
 from sfumato.mechanisms.base import Progress, no_progress
 from sfumato.report import build_report
 from sfumato.studies import (
@@ -23,6 +24,7 @@ from sfumato.studies import (
     filter_faces,
     filter_users,
     phase,
+    phase_critic,
     ran,
     ran_background,
     synth,
@@ -43,6 +45,7 @@ _ALL: tuple[Study | Measurement, ...] = (
     *filter_faces.STUDIES,
     *filter_users.STUDIES,
     *phase.STUDIES,
+    phase_critic.CRITIC,
     *synth.STUDIES,
     *synth_ours.STUDIES,
     synth_ours.CANARIES,
@@ -70,12 +73,13 @@ def run_study(
     *,
     data: str | None = None,
     scale: str = "cpu",
+    limit: int | None = None,
     out: Path | None = None,
     seed: int = 0,
     progress: Progress = no_progress,
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Run (or go on with) a study; its rows and the report end up in its folder."""
+    """Run (or go on with) a study; its rows and the report end up in its folder. ``limit`` replaces the scale's."""
     if name not in _STUDIES:
         raise unknown("study", name, _STUDIES)
     if scale not in SCALES:
@@ -84,26 +88,37 @@ def run_study(
     source = data or next(iter(study.data))
     if source not in study.data:
         raise unknown(f"data set of {name}", source, study.data)
-    out = out or Path("runs") / f"{study.family}-{source}-{scale}"
+    if limit is not None and isinstance(study, Measurement) and study.limits is None:
+        raise UsageError(f"{name} does not choose among the records of {source}: leave out --limit.")
+    out = out or Path("runs") / "-".join(filter(None, (study.family, source, scale, str(limit or ""))))
     if isinstance(study, Measurement):
-        result = _measure(study, source, scale, out, seed, say)
+        limit = limit or (study.limits or {}).get(scale)
+        result = _measure(study, source, scale, limit, out, seed, say)
     else:
-        result = _compare(study, source, scale, out, seed, progress, say)
+        plan = study.scale(source, scale)
+        plan = plan if limit is None else _limited(plan, limit)
+        result = _compare(study, source, scale, plan, out, seed, progress, say)
     write_json(out / f"{name}.json", result)
     return result
+
+
+def _limited(plan: Scale, limit: int) -> Scale:
+    """With so many records in every part, also where parts have limits of their own."""
+    parts = (replace(part, data={**part.data, "limit": limit}) if "limit" in part.data else part for part in plan.parts)
+    return replace(plan, parts=tuple(parts), limit=limit)
 
 
 def _compare(
     study: Study,
     source: str,
     scale: str,
+    plan: Scale,
     out: Path,
     seed: int,
     progress: Progress,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
     """Every part for every seed, the rows of all seeds as one, the report and the picture."""
-    plan = study.scale(source, scale)
     options = {"source": source, "limit": plan.limit, **study.data[source]}
     runs: list[list[dict[str, Any]]] = []
     folders: list[Path] = []
@@ -135,7 +150,13 @@ def _compare(
 
 
 def _measure(
-    study: Measurement, source: str, scale: str, out: Path, seed: int, say: Callable[[str], None]
+    study: Measurement,
+    source: str,
+    scale: str,
+    limit: int | None,
+    out: Path,
+    seed: int,
+    say: Callable[[str], None],
 ) -> dict[str, Any]:
     """Measure once for each seed; it has no points, and so no report."""
     started = time.perf_counter()
@@ -144,7 +165,9 @@ def _measure(
     for number in several:
         home = out / f"seed-{seed + number}" if len(several) > 1 else out
         home.mkdir(parents=True, exist_ok=True)
-        runs.append(study.run(data=source, scale=scale, seed=seed + number, out=home, say=say))
+        asked = {"study": study.name, "data": source, "scale": scale, "limit": limit, "seed": seed + number}
+        _claim(home / f"asked-{study.name}.json", asked)
+        runs.append(study.run(data=source, scale=scale, limit=limit, seed=seed + number, out=home, say=say))
     result = study_result(
         study,
         data=source,
@@ -153,11 +176,19 @@ def _measure(
         seeds=[seed + number for number in several],
         seconds=time.perf_counter() - started,
         rows=over_seeds(runs),
+        limit=limit,
     )
     drawn_to = out / f"{study.name}.png"
     if study.picture is not None:
         study.picture(source, out / f"seed-{seed + several[0]}" if len(several) > 1 else out, drawn_to)
     return {**result, "report": None, "picture": drawn_to.name if study.picture is not None else None}
+
+
+def _claim(file: Path, asked: dict[str, Any]) -> None:
+    """Refuse a folder that holds finished parts of another measurement."""
+    if file.exists() and read_json(file) != asked:
+        raise UsageError(f"{file.parent} holds another measurement, or the same of other records: give another --out.")
+    write_json(file, asked)
 
 
 def _run_part(

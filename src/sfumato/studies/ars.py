@@ -31,6 +31,7 @@ from sfumato.studies.ars_base import (
     worst,
 )
 from sfumato.studies.ars_drawings import draw_figure4, draw_rebuilt
+from sfumato.studies.ars_masks import guessed_share
 from sfumato.studies.base import Part, Scale, Study
 from sfumato.studies.papers import paper
 from sfumato.studies.rows import Results, Row, accuracy, attack_score, ratio, score_row
@@ -131,6 +132,7 @@ def _figure4(data: str, results: Results) -> list[Row]:
             rows.append(_times(f"{name}: error of the worst attacker, × no noise", result, clean))
     return [
         *rows,
+        guessed_share(),
         *_rises(results),
         *_slightly(data, results),
         *_beside_uniform(results),

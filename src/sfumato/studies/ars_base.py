@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from sfumato.auditing import CPU, FULL, SMOKE, Effort
-from sfumato.studies.rows import Results, Row, attack_score, difference, lowest
+from sfumato.studies.rows import Results, Row, Scored, attack_score, difference, lowest
 from sfumato.studies.verdicts import Asked, Setting
 from sfumato.workflow import Point
 
@@ -31,9 +31,6 @@ FEW_FACES = {"celeba": "too few faces teach the encoder: its latents serve no ta
 """Data set → why its accuracies cannot be put to the paper's."""
 NO_UNIT = "the paper gives ε no unit: its 50 and 100 may be more or less noise than our 1 and 2"
 """Why a likeness at one ε cannot be put to the paper's."""
-
-Scored = tuple[Mapping[str, Any], Mapping[str, Any]]
-"""A point and one of its scores."""
 
 
 def ours(variant: str, epsilon: float, few: Mapping[str, Any], **more: Any) -> Point:

@@ -74,8 +74,9 @@ class Study:
 class Measurement:
     """A study without mechanisms to compare: ``run`` measures and gives the result's rows.
 
-    It is called with the data set, the scale, a seed, a folder of its own and what hears the progress, once for each of
-    the scale's ``seeds``.
+    It is called with the data set, the scale, the limit, a seed, a folder of its own and what hears the progress, once
+    for each of the scale's ``seeds``. ``limits`` are the numbers of records by scale (one that is not there: all);
+    None where the study has no such number.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Measurement:
     run: Callable[..., list[Row]]
     claims: tuple[str, ...] = ()
     seeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    limits: Mapping[str, int] | None = None
     picture: Callable[[str, Path, Path], None] | None = None
     """Data set, the measurement's folder, and the PNG to be drawn."""
 
@@ -114,8 +116,11 @@ def study_result(
     rows: list[Row],
     limit: int | None = None,
 ) -> dict[str, Any]:
-    """What is stored of a study that was run, but for its report and picture."""
-    chosen = "" if seed == 0 else f" --seed {seed}"
+    """What is stored of a study that was run, but for its report and picture.
+
+    The command names the limit that was used, also the scale's own: it gives the same rows when that has changed.
+    """
+    chosen = ("" if limit is None else f" --limit {limit}") + ("" if seed == 0 else f" --seed {seed}")
     return {
         "study": study.name,
         "data": data,

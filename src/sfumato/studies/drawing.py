@@ -13,9 +13,9 @@ from sfumato.core.dataset import FloatArray
 from sfumato.core.errors import UsageError
 from sfumato.core.run_folder import atomic
 
-COLOURS = ("#0b5fa5", "#d1495b", "#2e8b57", "#b8860b", "#6a4c93", "#5f6b73", "#008b8b", "#a0522d")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-"""Curves are told apart in black and white, too."""
+COLOURS = ("#0b5fa5", "#d1495b", "#2e8b57", "#e0a100", "#6a4c93", "#5f6b73", "#00a5a5", "#a0522d", "#e377c2", "#8fbc3f")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
+"""As many as there are digits. Curves are told apart in black and white, too."""
 
 Curve = tuple[Sequence[float], Sequence[float], Sequence[tuple[float, float]] | None]
 """x, y, and the interval of each y."""
@@ -46,8 +46,8 @@ def plots(
                 ys,
                 yerr=bars,
                 label=name,
-                color=COLOURS[place % len(COLOURS)],
-                marker=MARKERS[place % len(MARKERS)],
+                color=colour_of(place),
+                marker=marker_of(place),
                 linestyle="--" if name in dashed else "-" if lines else "",
                 linewidth=1.2,
                 markersize=4.5,
@@ -56,7 +56,7 @@ def plots(
         axis.set_title(title, fontsize=9)
         axis.set_xlabel(x, fontsize=8)
         axis.set_ylabel(y, fontsize=8)
-        axis.tick_params(labelsize=7)
+        axis.tick_params(which="both", labelsize=7)
         axis.grid(alpha=0.3)
         if "x" in logarithmic:
             axis.set_xscale("log")
@@ -72,9 +72,8 @@ def clouds(path: Path, panels: Sequence[tuple[str, Mapping[str, Points]]]) -> No
     figure, axes = _figure(len(panels), projection="3d")
     for axis, (title, named) in zip(axes, panels, strict=True):
         for place, (name, points) in enumerate(named.items()):
-            colour = COLOURS[place % len(COLOURS)]
-            marker = MARKERS[(place + place // len(COLOURS)) % len(MARKERS)]
-            axis.scatter(*points.T, s=7, color=colour, marker=marker, label=name, alpha=0.7, linewidths=0)
+            style: dict[str, Any] = {"color": colour_of(place), "marker": marker_of(place), "linewidths": 0}
+            axis.scatter(*points.T, s=12, label=name, alpha=0.9, depthshade=False, **style)
         axis.set_title(title, fontsize=8)
         axis.tick_params(labelsize=5, pad=-3)
         axis.legend(fontsize=5, markerscale=2, loc="upper left")
@@ -99,7 +98,7 @@ def bars(
             width,
             yerr=np.abs(ends - heights),
             label=name,
-            color=COLOURS[place % len(COLOURS)],
+            color=colour_of(place),
             capsize=2,
             error_kw={"linewidth": 0.8},
         )
@@ -111,6 +110,15 @@ def bars(
     if len(names) > 1:
         axis.legend(fontsize=7)
     _save(figure, path)
+
+
+def colour_of(place: int) -> str:
+    return COLOURS[place % len(COLOURS)]
+
+
+def marker_of(place: int) -> str:
+    """Another one where colours begin anew, so that the first hundred curves differ."""
+    return MARKERS[(place + place // len(COLOURS)) % len(MARKERS)]
 
 
 def picture_rows(path: Path, rows: Mapping[str, FloatArray], *, scale: int = 2) -> None:
@@ -154,7 +162,7 @@ def _figure(panels: int, wide: float | None = None, projection: str | None = Non
 
 
 def _save(figure: Any, path: Path) -> None:
-    """As a palette PNG: a plot has few colours."""
+    """As a palette PNG of the colours that are furthest apart: an average of neighbours would make all marks grey."""
     from io import BytesIO
 
     from PIL import Image
@@ -162,4 +170,5 @@ def _save(figure: Any, path: Path) -> None:
     drawn = BytesIO()
     figure.savefig(drawn, format="png")
     with atomic(path) as part:
-        Image.open(drawn).convert("RGB").quantize(64).save(part, format="PNG", optimize=True)
+        few = Image.open(drawn).convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        few.save(part, format="PNG", optimize=True)

@@ -13,7 +13,7 @@ from sfumato.auditing import CPU, FULL, SMOKE, Effort
 from sfumato.core.intervals import Interval, mean_interval
 from sfumato.core.run_folder import read_json
 from sfumato.studies.papers import paper
-from sfumato.studies.rows import Better, Results, Row, difference, each_of, highest, plain_row
+from sfumato.studies.rows import Better, Results, Row, Scored, aligned, difference, highest, plain_row
 from sfumato.studies.verdicts import Asked, Setting
 from sfumato.workflow import Point
 
@@ -34,8 +34,6 @@ LIMIT = {"smoke": 1500}
 SEEDS = {"smoke": (0,), "cpu": (0, 1, 2), "full": (0, 1, 2, 3, 4)}
 
 Result = Mapping[str, Any]
-Scored = tuple[Result, Mapping[str, Any]]
-"""A point's result and one of its scores."""
 
 
 def few_steps(scale: str) -> dict[str, Any]:
@@ -97,8 +95,7 @@ def further(
     asked: Asked | None = None,
 ) -> Row:
     """How much more the first pair of accuracies differs than the second, over the same victims: (a − b) − (c − d)."""
-    (a, whose), *rest = (each_of(*one) for pair in (first, second) for one in pair)
-    b, c, d = (values for values, _ in rest)
+    (a, b, c, d), whose = aligned(*first, *second)
     gap = (a - b) - (c - d)
     score = first[0][1]
     ci = real(mean_interval(gap, whose))
@@ -123,8 +120,8 @@ def apart(
 
 def average(name: str, scores: Sequence[Scored], *, printed: float | None, asked: Asked | None = None) -> Row:
     """The mean of several labels' accuracies, with an interval over the victims that they share."""
-    series = [each_of(*one) for one in scores]
-    mean = np.mean([values for values, _ in series], axis=0)  # (N,)
+    series, whose = aligned(*scores)
+    mean = np.mean(series, axis=0)  # (N,)
     first = scores[0][1]
     shares = [float(score["baseline"]) for _, score in scores]
     return Row(
@@ -133,7 +130,7 @@ def average(name: str, scores: Sequence[Scored], *, printed: float | None, asked
         better=first["better_for_owner"],
         paper=printed,
         ours=float(mean.mean()),
-        ci=real(mean_interval(mean, series[0][1])),
+        ci=real(mean_interval(mean, whose)),
         asked=asked,
         n=first.get("n"),
         people=first.get("people"),

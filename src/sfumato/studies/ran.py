@@ -53,7 +53,7 @@ FIGURE6 = _study(
     title="RAN, Figure 6: raw, noisy and reconstructed pictures",
     about="How much rebuilt pictures are like the raw ones (SSIM), by RAN's own decoder, a fresh mirror and the best "
     "attack.",
-    data={name: DATA[name] for name in ("cifar10", "mnist", "digits")},
+    data={name: DATA[name] for name in ("cifar10", "mnist", "digits", "imagenet")},
     rows=figure6,
     claims=("ran-corrupted",),
     picture=draw_figure6,

@@ -27,7 +27,7 @@ from sfumato.studies.base import Measurement
 from sfumato.studies.drawing import picture_rows
 from sfumato.studies.pasted_digits import Pasted, crossed, layers, pasted
 from sfumato.studies.ran_choice import MIRROR, choose
-from sfumato.studies.rows import Better, Row, Values, accuracy, difference, each_of, highest, ratio, score_row
+from sfumato.studies.rows import Better, Row, Values, accuracy, aligned, difference, each_of, highest, ratio, score_row
 from sfumato.studies.verdicts import Asked, Setting
 
 NUMBERS = 3 * 32 * 32
@@ -35,7 +35,7 @@ TIED = 0.9
 """Share of the owner's pictures whose background follows the digit, where generalisation is measured."""
 WORST = "worst"
 """The attack that errs least on a mechanism, as a key."""
-_LIMITS = {"smoke": 700, "cpu": 5000, "full": None}
+_LIMITS = {"smoke": 700, "cpu": 5000}
 _EFFORTS: dict[str, Effort] = {"smoke": SMOKE, "cpu": CPU, "full": FULL}
 _EPOCHS = {"smoke": 1, "cpu": 4, "full": 20}
 _K = 3
@@ -51,10 +51,10 @@ Result = dict[str, Any]
 
 
 def rows(
-    *, data: str, scale: str, seed: int, out: Path, say: Callable[[str], None] = lambda _: None, **_: Any
+    *, data: str, scale: str, limit: int | None, seed: int, out: Path, say: Callable[[str], None] = lambda _: None
 ) -> list[Row]:
     """Every mechanism's accuracy, errors in and around the digit and reading of the background; then the claims."""
-    material = layers(data, _LIMITS[scale], seed)
+    material = layers(data, limit, seed)
     pictures = pasted(material, seed)
     fitted: dict[str, Mechanism] = {}
     results: list[Result] = []
@@ -151,7 +151,7 @@ def _keep(out: Path, pictures: Pasted, results: list[Result]) -> None:
     for result in results[1:]:  # raw records need no rebuilding
         best = MIRROR if result["mechanism"] in ("dnn", "ran") else WORST
         kept[result["point"]] = result["pictures"][best].astype(np.float32)
-    write_tensors(out / "rebuilt.safetensors", {name: torch.from_numpy(values) for name, values in kept.items()})
+    write_tensors(out / "rebuilt.safetensors", {name: torch.as_tensor(values) for name, values in kept.items()})
 
 
 def draw(_data: str, folder: Path, path: Path) -> None:
@@ -207,7 +207,7 @@ def hidden_failure(
     ours: tuple[Mapping[str, Any], Mapping[str, Any]], raw: tuple[Mapping[str, Any], Mapping[str, Any]]
 ) -> tuple[float, Interval]:
     """What a reader gets above the majority guess, over what it gets from raw data (§6); each a result and a score."""
-    (right, _), (plain, _) = each_of(*ours), each_of(*raw)
+    (right, plain), _ = aligned(ours, raw)
     majority = float(ours[1]["baseline"])
 
     def statistic(weights: Values) -> float:
@@ -351,5 +351,6 @@ STUDY = Measurement(
         "ran-generalises",
     ),
     seeds={"cpu": (0, 1, 2), "full": (0, 1, 2)},
+    limits=_LIMITS,
     picture=draw,
 )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.core.errors import RuleBroken
 from sfumato.core.intervals import Interval, bootstrap
 from sfumato.core.run_folder import read_json
 from sfumato.studies.drawing import clouds
@@ -23,8 +24,9 @@ PAIRS = {
     "cifar10": ("ship", "automobile"),
     "har": ("SITTING", "STANDING"),
     "fsdd": ("1", "9"),
+    "imagenet": ("914", "817"),
 }
-"""Two classes to look at closely; the paper takes sailboat and car."""
+"""Two classes to look at closely; the paper takes sailboat and car. Elsewhere the first two."""
 
 
 def figure4(data: str, results: Results) -> list[Row]:
@@ -55,10 +57,10 @@ def figure5(data: str, results: Results) -> list[Row]:
     """Two classes in the picture of the features: how much of their spread lies within a class."""
     points = attacked(results)
     (dnn,) = points_of(points, "dnn")
-    plain, labels = _two_classes(data, dnn)
     rows = [_share_row(data, result) for result in (dnn, *points_of(points, "ran"))]
-    hiding = choose(points).hiding
-    features, _ = _two_classes(data, hiding)
+    chosen = choose(points)
+    plain, labels = _two_classes(data, chosen.dnn, chosen.judges)
+    features, _ = _two_classes(data, chosen.hiding, chosen.judges)
 
     def statistic(weights: Values) -> float:
         return within_share(features, labels, weights) - within_share(plain, labels, weights)
@@ -77,7 +79,8 @@ def _share_row(data: str, result: Mapping[str, Any]) -> Row:
 
     value = statistic(np.ones(len(labels)))
     interval: Interval = bootstrap(statistic, len(labels), limits=(0.0, 1.0))
-    name = f"{title(data, result)}: share of variance within a class ({' and '.join(PAIRS[data])})"
+    pair = _pair(data, read_json(Path(result["folder"]) / "features.json")["classes"])
+    name = f"{title(data, result)}: share of variance within a class ({' and '.join(pair)})"
     return Row(name, "share", "lower", None, value, interval, None, len(labels))
 
 
@@ -95,23 +98,36 @@ def within_share(features: Values, labels: npt.NDArray[np.int64], weights: Value
     return inside / max(total, 1e-12)
 
 
-def _two_classes(data: str, result: Mapping[str, Any]) -> tuple[Values, npt.NDArray[np.int64]]:
-    """The stored points (three principal components) of the two classes; the same victims for every mechanism."""
+def _two_classes(
+    data: str, result: Mapping[str, Any], only: npt.NDArray[np.bool_] | None = None
+) -> tuple[Values, npt.NDArray[np.int64]]:
+    """The stored points (three principal components) of the two classes, of these victims or of all; the same victims
+    for every mechanism."""
     picture = read_json(Path(result["folder"]) / "features.json")
-    codes = np.array([picture["classes"].index(name) for name in PAIRS[data]])
+    codes = np.array([picture["classes"].index(name) for name in _pair(data, picture["classes"])])
     labels = np.asarray(picture["labels"])
     kept = np.isin(labels, codes)
+    if only is not None:
+        if "rows" not in picture:
+            raise RuleBroken(f"{result['point']}: an earlier version drew its features: run the study anew.")
+        kept &= only[np.asarray(picture["rows"])]
     return np.asarray(picture["points"], dtype=np.float64)[kept], labels[kept]
+
+
+def _pair(data: str, classes: Sequence[str]) -> tuple[str, ...]:
+    """The two classes to look at closely."""
+    named = PAIRS.get(data, ())
+    return named if named and set(named) <= set(classes) else tuple(classes[:2])
 
 
 def draw_figure4(data: str, results: Results, path: Path) -> None:
     """dnn beside ran, every class in its colour."""
-    clouds(path, [_cloud(data, result, None) for result in _shown(results)])
+    clouds(path, [_cloud(data, result, whole=True) for result in _shown(results)])
 
 
 def draw_figure5(data: str, results: Results, path: Path) -> None:
     """The same for two classes."""
-    clouds(path, [_cloud(data, result, PAIRS[data]) for result in _shown(results)])
+    clouds(path, [_cloud(data, result, whole=False) for result in _shown(results)])
 
 
 def _shown(results: Results) -> list[Mapping[str, Any]]:
@@ -120,10 +136,8 @@ def _shown(results: Results) -> list[Mapping[str, Any]]:
     return [chosen.dnn, chosen.hiding]
 
 
-def _cloud(
-    data: str, result: Mapping[str, Any], only: tuple[str, ...] | None
-) -> tuple[str, Mapping[str, npt.NDArray[np.float64]]]:
+def _cloud(data: str, result: Mapping[str, Any], *, whole: bool) -> tuple[str, Mapping[str, npt.NDArray[np.float64]]]:
     picture = read_json(Path(result["folder"]) / "features.json")
     points, labels = np.asarray(picture["points"], dtype=np.float64), np.asarray(picture["labels"])
-    shown = only or tuple(picture["classes"])
+    shown = tuple(picture["classes"]) if whole else _pair(data, picture["classes"])
     return title(data, result), {name: points[labels == picture["classes"].index(name)] for name in shown}

@@ -18,6 +18,7 @@ from sfumato.studies.rows import (
     Row,
     Values,
     accuracy,
+    aligned,
     attack_score,
     difference,
     each_of,
@@ -144,7 +145,7 @@ def _own_decoder(data: str, ran: Results) -> list[Row]:
         _row(
             f"{name} (§3.3)", "mse ratio", *own, like, Asked("ran-own-decoder-is-more-potent", "below", 1.0, unless=few)
         ),
-        _row(mirror, "mse ratio", *stronger, like, Asked("ran-worst-decoder", "above", 1.0, "adaptive", unless=few)),
+        _row(mirror, "mse ratio", *stronger, like, Asked("ran-worst-decoder", "above", 1.0, unless=few)),
     ]
 
 
@@ -175,10 +176,10 @@ def _stability(data: str, results: Results) -> list[Row]:
 
 def narrower(ran: Results, baselines: Sequence[Results]) -> tuple[float, tuple[float, float]]:
     """max − min of ran's accuracy less the smallest max − min among the baselines, over the same victims."""
-    pairs = [each_of(result, accuracy(result)) for result in ran]
-    whose = pairs[0][1]
-    own = np.stack([right for right, _ in pairs])  # (λ, N)
-    others = [np.stack([each_of(result, accuracy(result))[0] for result in group]) for group in baselines]
+    every = [result for group in (ran, *baselines) for result in group]
+    right, whose = aligned(*((result, accuracy(result)) for result in every))
+    ends = np.cumsum([len(ran), *(len(group) for group in baselines)])
+    own, *others = np.split(np.stack(right), ends[:-1])  # (λ, N), (noises, N) each
 
     def spread(right: Values, weights: Values) -> float:
         means = right @ weights / weights.sum()
@@ -237,7 +238,7 @@ def draw_figure3(data: str, results: Results, path: Path) -> None:
         curves[name] = ([float(accuracy(result)["value"]) for result in found], errors, None)
     plots(
         path,
-        [(f"{data}: higher is more private, further right more accurate", curves)],
+        [(f"{data}: up is more private, right more accurate", curves)],
         x="accuracy",
         y="mean squared error (log)",
         lines=False,

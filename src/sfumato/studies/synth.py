@@ -19,7 +19,7 @@ from sfumato.mechanisms.synth.mechanism import Synth
 from sfumato.studies.base import Part, Picture, Scale, Study
 from sfumato.studies.drawing import gallery_of, picture_rows
 from sfumato.studies.papers import paper
-from sfumato.studies.rows import Results, Row, plain_row, score_row
+from sfumato.studies.rows import Results, Row, bound_row, plain_row, score_row
 from sfumato.studies.verdicts import Asked
 from sfumato.workflow import Point
 
@@ -175,17 +175,14 @@ def _table1(data: str, results: Results) -> list[Row]:
 
 
 def _betrayed(said: str, result: Mapping[str, Any]) -> list[Row]:
-    """The lower bound of ε from the gradients of runs; it is the end of an interval already."""
+    """The lower bound of ε that the gradients of counted runs betray."""
     claimed = float(result["guarantee"]["epsilon"])
     return [
-        plain_row(
+        bound_row(
             f"{said}: lower bound of ε by {score['attack']}",
-            METRIC,
-            "lower",
             score["value"],
             asked=refuted("synth-whole-model", score["value"], claimed),
             n=score["n"],
-            exact=True,
         )
         for score in result["attacks"]
         if score["metric"] == METRIC

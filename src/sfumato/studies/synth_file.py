@@ -21,7 +21,7 @@ from sfumato.core.errors import unknown
 from sfumato.core.randomness import derive_seed
 from sfumato.mechanisms.synth.mechanism import Synth
 from sfumato.studies.base import Measurement
-from sfumato.studies.rows import Row, plain_row
+from sfumato.studies.rows import Row, bound_row
 
 EPSILON = 1.0
 SEEDS = {"smoke": 2, "cpu": 20, "full": 100}
@@ -92,7 +92,7 @@ def _row(cut: str, bounds: Sequence[float]) -> Row:
     flawed = cut == "permutation"
     which = "lowest" if flawed else "highest"
     name = f"{_CUTS[cut]}, claimed ε = {EPSILON:g}: {which} lower bound of {len(bounds)} runs"
-    return plain_row(name, "epsilon lower bound", "lower", min(bounds) if flawed else max(bounds))
+    return bound_row(name, min(bounds) if flawed else max(bounds))
 
 
 STUDY = Measurement(

@@ -12,7 +12,7 @@ from sfumato.auditing.noise_layer_flaw import Finding, blank_batches, natural_ba
 from sfumato.core.errors import unknown
 from sfumato.core.randomness import derive_seed
 from sfumato.studies.base import Measurement
-from sfumato.studies.rows import Row, plain_row
+from sfumato.studies.rows import Row, bound_row
 from sfumato.studies.synth import refuted
 
 DELTA = 1e-5
@@ -28,6 +28,7 @@ def rows(
     *,
     data: str = "digits",
     scale: str = "cpu",
+    limit: int = 1500,
     seed: int = 0,
     say: Callable[[str], None] = lambda _: None,
     **_: Any,
@@ -35,7 +36,7 @@ def rows(
     """The lower bound of a step's true ε; the claimed one stands in the row's name. It needs no folder."""
     if scale not in DRAWS:
         raise unknown("scale", scale, DRAWS)
-    pictures = torch.tensor(load_splits(data, limit=1500, seed=seed).owner.x)
+    pictures = torch.tensor(load_splits(data, limit=limit, seed=seed).owner.x)
     findings = []
     for number in range(RECORDS[scale]):
         chance = derive_seed(seed, STUDY.name, number)
@@ -54,12 +55,12 @@ def _findings(others: torch.Tensor, record: torch.Tensor, draws: int, seed: int)
 
 def _row(same: tuple[Finding, ...]) -> Row:
     """One test at one noise over all records: the weakest refutation of the noise layer, and the most that a sound
-    step shows. A lower bound is the end of an interval already."""
+    step shows."""
     sound = same[0].test == "best"
     shown = (max if sound else min)(same, key=lambda finding: finding.bound)
     asked = None if sound else refuted("synth-theorem-2", shown.bound, shown.claimed)
     n = 2 * shown.draws * len(same)
-    return plain_row(_name(shown), "epsilon lower bound", "lower", shown.bound, asked=asked, n=n, exact=True)
+    return bound_row(_name(shown), shown.bound, asked=asked, n=n)
 
 
 _TESTS = {
@@ -86,4 +87,5 @@ STUDY = Measurement(
     claims=("synth-theorem-2",),
     data=("digits", "mnist"),
     run=rows,
+    limits=dict.fromkeys(DRAWS, 1500),
 )

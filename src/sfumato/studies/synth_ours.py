@@ -11,11 +11,11 @@ from typing import Any
 
 from sfumato import load_splits
 from sfumato.auditing import CPU, FULL, SMOKE
-from sfumato.auditing.canaries import METRIC, canary_scores
+from sfumato.auditing.canaries import canary_scores
 from sfumato.core.errors import unknown
 from sfumato.mechanisms.synth.mechanism import Synth
 from sfumato.studies.base import Measurement, Part, Scale, Study
-from sfumato.studies.rows import Results, Row, plain_row, score_row
+from sfumato.studies.rows import Results, Row, bound_row, score_row
 from sfumato.studies.synth import (
     DATA,
     DELTA,
@@ -43,14 +43,11 @@ _SEEDS = {"mnist": (0, 1, 2, 3, 4), "svhn": (0, 1, 2)}
 """At every scale but smoke; on other sets, which the paper does not have, one."""
 _METHODS = ("mixture", "embedding", "dpsgd-gan", "frozen-front", "noise-layer")
 _MEMBERS = ("membership",)
+_LIMITS = {"smoke": 2000}
 
 
 def _steps(scale: str) -> dict[str, Any]:
     return {"steps": 10} if scale == "smoke" else {}
-
-
-def _limit(scale: str) -> int | None:
-    return 2000 if scale == "smoke" else None
 
 
 def _scale(data: str, scale: str) -> Scale:
@@ -61,7 +58,7 @@ def _scale(data: str, scale: str) -> Scale:
     )
     seeds = (0,) if scale == "smoke" else _SEEDS.get(data, (0,))
     effort = replace(EFFORTS[scale], threats=_MEMBERS)
-    return Scale((Part(points),), effort, limit=_limit(scale), warm_start=False, seeds=seeds)
+    return Scale((Part(points),), effort, limit=_LIMITS.get(scale), warm_start=False, seeds=seeds)
 
 
 def _rows(data: str, results: Results) -> list[Row]:
@@ -100,7 +97,7 @@ def _methods_scale(data: str, scale: str) -> Scale:
     straight = Point("synth", {"method": "mixture", "bend": 0.0, **common}, tag="mixture-straight")
     points = (straight, *(Point("synth", {"method": method, **common}, tag=method) for method in _METHODS))
     effort = replace(EFFORTS[scale], threats=_MEMBERS)
-    return Scale((Part(points),), effort, limit=_limit(scale), warm_start=False)
+    return Scale((Part(points),), effort, limit=_LIMITS.get(scale), warm_start=False)
 
 
 def _methods(_data: str, results: Results) -> list[Row]:
@@ -119,6 +116,7 @@ def canary_rows(
     *,
     data: str = "mnist",
     scale: str = "cpu",
+    limit: int | None = None,
     seed: int = 0,
     say: Callable[[str], None] = lambda _: None,
     **_: Any,
@@ -127,7 +125,7 @@ def canary_rows(
     efforts = {"smoke": SMOKE, "cpu": CPU, "full": FULL}
     if scale not in efforts:
         raise unknown("scale", scale, efforts)
-    owner = load_splits(data, limit=_limit(scale), seed=seed, **_DATA[data]).owner
+    owner = load_splits(data, limit=limit, seed=seed, **_DATA[data]).owner
     rows = []
     for epsilon in _EPSILONS.get(data, _OTHERS):
         say(f"ε = {epsilon:g}: fit")
@@ -137,7 +135,7 @@ def canary_rows(
         effort = replace(efforts[scale], questions=answers)
         for score in canary_scores(mechanism, owner, effort, seed):
             name = f"claimed ε = {epsilon:g}: {score.attack}, all {answers} answers heard"
-            rows.append(plain_row(name, METRIC, "lower", score.value, n=score.n))
+            rows.append(bound_row(name, score.value, n=score.n))
     return rows
 
 
@@ -171,4 +169,5 @@ CANARIES = Measurement(
     "A bound above the claim would refute it; one below proves nothing.",
     data=tuple(_DATA),
     run=canary_rows,
+    limits=_LIMITS,
 )

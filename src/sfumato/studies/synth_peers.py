@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sfumato import load
 from sfumato.auditing.students import LOGISTIC, TREES, fit_student
 from sfumato.auditing.utility import classification_scores
@@ -43,14 +45,16 @@ class PeerEffort:
     limit_seconds: float
     repeats: int
     """Runs of ours with fresh noise; peers run once."""
-    rows: int | None = None
 
 
 EFFORTS = {
-    "smoke": PeerEffort((1.0,), ("mst",), 300.0, 1, 3000),
+    "smoke": PeerEffort((1.0,), ("mst",), 300.0, 1),
     "cpu": PeerEffort((0.5, 1.0, 3.0, 10.0), ("mst",), 600.0, 5),
     "full": PeerEffort((0.5, 1.0, 3.0, 10.0), tuple(PEERS), 3600.0, 5),
 }
+
+LIMITS = {"smoke": 3000}
+"""Training records, and as many to test on."""
 
 Say = Callable[[str], None]
 
@@ -59,6 +63,7 @@ def rows(
     *,
     data: str = "adult",
     scale: str = "cpu",
+    limit: int | None = None,
     seed: int = 0,
     out: Path = Path("runs/synth-peers"),
     say: Say = lambda _: None,
@@ -68,8 +73,8 @@ def rows(
     if scale not in EFFORTS:
         raise unknown("scale", scale, EFFORTS)
     effort = EFFORTS[scale]
-    train = load(data, utility=LABEL, private=(), part="train", limit=effort.rows, seed=seed)
-    test = load(data, utility=LABEL, private=(), part="test", limit=effort.rows, seed=seed)
+    train = load(data, utility=LABEL, private=(), part="train", limit=limit, seed=seed)
+    test = load(data, utility=LABEL, private=(), part="test", limit=limit, seed=seed)
     return compared(train, test, effort, seed=seed, out=out, say=say)
 
 
@@ -144,7 +149,8 @@ def _scored(x: FloatArray, y: IntArray, test: Dataset, seed: int) -> dict[str, A
         for score in classification_scores(student, LABEL, guess, test, 0.0, None):
             if score.metric in METRICS:
                 scores[f"{student} {score.metric}"] = [score.value, *score.ci]
-    return {"scores": scores}
+    majority = float(np.bincount(test.utility[LABEL]).max() / len(test))
+    return {"scores": scores, "records": len(test), "majority": majority}
 
 
 def _sentence(name: str, result: dict[str, Any]) -> str:
@@ -175,7 +181,9 @@ def _run_rows(title: str, result: dict[str, Any]) -> list[Row]:
     for student in STUDENTS:
         for metric in METRICS:
             value, low, high = result["scores"][f"{student} {metric}"]
-            rows.append(Row(f"{title}: {student}, {metric}", metric, "higher", None, value, (low, high)))
+            share = result["majority"] if metric == "accuracy" else None
+            name, n = f"{title}: {student}, {metric}", result["records"]
+            rows.append(Row(name, metric, "higher", None, value, (low, high), n=n, majority=share))
     if "seconds" in result:
         rows.append(plain_row(f"{title}: to learn and draw", "seconds", "lower", result["seconds"]))
     return rows
@@ -191,4 +199,5 @@ STUDY = Measurement(
     ),
     data=("adult",),
     run=rows,
+    limits=LIMITS,
 )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import sfumato
+from sfumato.core import compute
 from sfumato.core.dataset import Dataset, Splits
 from sfumato.core.errors import DataError, SfumatoError
 from sfumato.core.run_folder import RunFolder, read_json
@@ -18,8 +19,10 @@ from sfumato.data import load_splits
 from sfumato.data.likely_subjects import likely_subjects
 from sfumato.mechanisms import load_mechanism, mechanism_class
 from sfumato.mechanisms.base import Mechanism, Progress, no_progress
+from sfumato.mechanisms.capabilities import SpendsByFit
 from sfumato.workflow.repeated_records import Warn, warn_of_repeats
 from sfumato.workflow.sealed_splits import same_labels, same_part, sealed
+from sfumato.workflow.spent_budget import BudgetLedger, Charge
 
 Config = dict[str, Any]
 SPLITS = "splits.json"
@@ -139,16 +142,23 @@ def fit_run(
     resume: bool = False,
     start: Path | None = None,
     splits: Splits | None = None,
+    ledger: Path | None = None,
     progress: Progress = no_progress,
     warn: Warn = lambda _: None,
 ) -> Mechanism:
-    """Fit what ``config`` says into the folder ``out``; ``start`` is a finished run to train on from."""
+    """Fit what ``config`` says into the folder ``out``; ``start`` is a finished run to train on from.
+
+    What a private fit spends is noted in the ``ledger`` of the data, by default beside them.
+    """
     if start is not None:
         config = {**config, "run": {**config["run"], "start": start.name}}
     if not resume:
         RunFolder.refuse_used(out)  # before the data are read: that may take long
     splits = splits or splits_of(config)
     _disjoint_base(config, splits)
+    precision = compute.precision_for(splits.owner.x[0].size)
+    if precision != "fp32":  # it decides figures, so that a run goes on in the same one
+        config = {**config, "run": {**config["run"], "precision": precision}}
     if not splits.owner.named:
         schema = splits.schema
         labels = [schema.label_text(name) for name in (*schema.utility, *schema.private)]
@@ -162,7 +172,14 @@ def fit_run(
     warn_of_repeats(splits.owner, mechanism.traits, warn)
     if not (out / SPLITS).exists():
         run.write_json(SPLITS, sealed(splits, counted=not mechanism.traits.synthetic))
+    key = str(run.read_json(SPLITS)["salt"])  # drawn once for each run, and kept when it goes on
+    account = BudgetLedger.of(config["data"]["source"], ledger) if isinstance(mechanism, SpendsByFit) else None
     try:
+        if account is not None and isinstance(mechanism, SpendsByFit):
+            epsilon, delta = mechanism.spends()
+            unit = "person" if splits.owner.named else "record"
+            for sentence in account.charge(Charge(f"fit of {mechanism.name}", str(out), epsilon, delta, unit), key):
+                warn(sentence)
         return mechanism.fit(
             splits.owner, run=run, progress=progress, start=None if start is None else load_mechanism(start)
         )
@@ -170,4 +187,6 @@ def fit_run(
         begun = run.progress_file.exists() or (out / "budget.json").exists()  # a ledger says what was spent: it stays
         if not begun:  # refused before the first epoch: leave nothing behind
             shutil.rmtree(out, ignore_errors=True)
+            if account is not None:
+                account.refund(key)
         raise

@@ -30,7 +30,7 @@ from sfumato.data.pairing import Paired, paired
 from sfumato.data.payload_columns import PayloadTable, centred, read_payloads
 from sfumato.data.readers.locate import LocatedSource
 from sfumato.data.splits import NAMES, part_rows
-from sfumato.workflow.auditing import store
+from sfumato.workflow.audited_folder import store
 from sfumato.workflow.pipeline_command import SECONDS, PipelineCommand
 
 Pipeline = str | Callable[[Any], Any]

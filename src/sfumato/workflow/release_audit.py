@@ -22,7 +22,7 @@ from sfumato.core.run_folder import RunFolder, read_json
 from sfumato.core.schema import Column, Schema
 from sfumato.core.score import Score
 from sfumato.data.reconciled_tables import Given, Reconciled, reconcile
-from sfumato.workflow.auditing import store
+from sfumato.workflow.audited_folder import store
 from sfumato.workflow.payload_audit import Pipeline, audit_payloads
 
 _KEPT = "checkpoint/attacks"

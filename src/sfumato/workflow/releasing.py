@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +14,23 @@ import numpy as np
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError, RuleBroken, UsageError
 from sfumato.core.guarantee import ONE_ROW, SEVERAL_ROWS, Guarantee
-from sfumato.core.release import Release, unchanged_row
+from sfumato.core.release import Release, row_digests, unchanged_row
 from sfumato.core.run_folder import RunFolder, atomic, write_json
 from sfumato.core.schema import Schema
 from sfumato.data import decode_table, stream
 from sfumato.data.encoding.images import png
+from sfumato.data.encoding.tables import Unseen
 from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.capabilities import NeedsSecret, ReleasesWhole
 from sfumato.workflow.record_spool import spooled
 from sfumato.workflow.repeated_records import RepeatedRecords, Warn
 from sfumato.workflow.secret_marks import is_marked, keep_mark, secret_mark
+from sfumato.workflow.spent_budget import BudgetLedger, Charge
 
 BATCH_ROWS = 4096
 PAYLOAD = "payload"
+RELEASED, CARD = "release.parquet", "release.json"
 _UNSEEN = "No audit attacked these labels: sfumato audit attacks what leaves without --labels-unprotected."
 
 
@@ -37,6 +41,8 @@ def release_run(
     *,
     labels: bool = False,
     unprotected: bool = False,
+    ledger: Path | None = None,
+    unseen: bool = False,
     say: Callable[[int], None] = lambda _: None,
     warn: Warn = lambda _: None,
 ) -> dict[str, Any]:
@@ -47,10 +53,104 @@ def release_run(
     Private labels are read only if the mechanism needs them, and never written. A mechanism that hides the result
     releases no labels. The card's guarantee is that of this release: a condition that does not hold for these records
     leaves nothing promised. The folder appears when it is complete. ``say`` hears the number of records done,
-    ``warn`` what the owner should know.
+    ``warn`` what the owner should know. What a proven (ε, δ) spends on these records is noted in the ``ledger`` of the
+    data, by default beside them. With ``unseen`` a category that training never saw counts as missing instead of
+    stopping the release, where a missing value can be represented; the card says how many did.
     """
-    import pyarrow.parquet as pq
+    terms = terms_of(path, labels=labels, unprotected=unprotected)
+    mechanism, traits = terms.mechanism, terms.mechanism.traits
+    digest, rows, seen = hashlib.sha256(), 0, WholeFile(terms.promised)
+    shape: tuple[int, ...] = ()
+    with writable(out) as part:
+        writer = None
+        counted = Unseen() if unseen else None
+        batches = stream(
+            source,
+            mechanism.schema_,
+            batch_rows=BATCH_ROWS,
+            utility=terms.labels,
+            private=traits.reads_private,
+            unseen=counted,
+        )
+        with _releases(mechanism, seen.watched(batches), terms.labels, part) as releases:
+            for release in releases:
+                seen.broken |= release.guarantee.broken()
+                table = as_table(release.payload, release.utility, mechanism.schema_, records=traits.gives_records)
+                if writer is None:
+                    writer = written_to(part / RELEASED, table.schema)
+                writer.write_table(table)
+                digest.update(row_digests(release.payload))
+                rows, shape = rows + len(release), release.payload.shape[1:]
+                say(rows)
+            if writer is None:
+                raise DataError(f"{source} holds no records.")
+            writer.close()
+            kept = terms.kept(seen, warn)
+            card = terms.card(kept, rows, shape, digest.hexdigest())
+            if counted:
+                many = ", ".join(f"{number:,} of '{column}'" for column, number in counted.items())
+                warn(sentence := f"values that training never saw counted as missing: {many}")
+                card = {**card, "warnings": [*card["warnings"], f"{sentence}."], "unseen": dict(counted)}
+            write_json(part / CARD, card)
+            charge(kept, source, out, ledger, warn)
+        keep_mark(path, terms.mark)
+    return {"release": str(out), **card}
 
+
+class WholeFile:
+    """What the records of a release, all together, say against its promise."""
+
+    def __init__(self, promised: Guarantee) -> None:
+        self.repeated, self.broken = RepeatedRecords(), dict[str, str]()
+        self.one_row = any(one.name == ONE_ROW.name for one in promised.conditions)
+        self._people: set[int] = set()
+
+    def watched(self, batches: Iterable[Dataset]) -> Iterator[Dataset]:
+        for batch in batches:
+            self.repeated.add(batch)
+            if self.one_row and batch.named:
+                found = {hash(person) for person in batch.ids.tolist()}
+                self.broken |= {} if self._people.isdisjoint(found) else {ONE_ROW.name: SEVERAL_ROWS}
+                self._people |= found
+            yield batch
+
+
+@dataclass(frozen=True)
+class ReleaseTerms:
+    """What may leave of a run, and what is promised about it; ``mark`` is the device's secret, if one is needed."""
+
+    mechanism: Mechanism
+    promised: Guarantee
+    labels: bool
+    mark: str | None
+
+    def kept(self, seen: WholeFile, warn: Warn) -> Guarantee:
+        """The promise of this release, once all records are known."""
+        if (sentence := seen.repeated.sentence(self.mechanism.traits)) is not None:
+            warn(sentence)
+        return self.promised.of_release(self.leaving, seen.broken)
+
+    @property
+    def leaving(self) -> list[str]:
+        """The labels that go along."""
+        return list(self.mechanism.schema_.utility) if self.labels else []
+
+    def card(self, kept: Guarantee, rows: int, shape: tuple[int, ...], digest: str) -> dict[str, Any]:
+        """The content of ``release.json``."""
+        return {
+            "warnings": [*kept.warnings, *([_UNSEEN] if kept.in_clear else [])],
+            "mechanism": self.mechanism.name,
+            "rows": rows,
+            "payload_shape": list(shape),
+            "digest": digest,
+            "labels": self.leaving,
+            **({} if self.mark is None else {"secret": self.mark}),
+            "guarantee": kept.to_json(),
+        }
+
+
+def terms_of(path: Path, *, labels: bool, unprotected: bool) -> ReleaseTerms:
+    """What a release of the run in ``path`` may hold; what it may not is refused before a record is read."""
     RunFolder.open(path)
     mechanism = load_mechanism(path)
     traits = mechanism.traits
@@ -70,43 +170,24 @@ def release_run(
         )
     if labels and PAYLOAD in mechanism.schema_.utility:
         raise DataError(f"the utility label '{PAYLOAD}' has the name of the payload's column: rename it and fit again.")
-    digest, rows, seen = hashlib.sha256(), 0, _WholeFile(promised)
-    shape: tuple[int, ...] = ()
-    with writable(out) as part:
-        writer = None
-        batches = stream(source, mechanism.schema_, batch_rows=BATCH_ROWS, utility=labels, private=traits.reads_private)
-        with _releases(mechanism, seen.watched(batches), labels, part) as releases:
-            for release in releases:
-                seen.broken |= release.guarantee.broken()
-                table = as_table(release.payload, release.utility, mechanism.schema_, records=traits.gives_records)
-                if writer is None:
-                    writer = pq.ParquetWriter(
-                        part / "release.parquet", table.schema, compression="lz4", use_dictionary=False
-                    )
-                writer.write_table(table)
-                digest.update(np.ascontiguousarray(release.payload).data)
-                rows, shape = rows + len(release), release.payload.shape[1:]
-                say(rows)
-            if writer is None:
-                raise DataError(f"{source} holds no records.")
-            writer.close()
-            if (sentence := seen.repeated.sentence(traits)) is not None:
-                warn(sentence)
-            leaving = list(mechanism.schema_.utility) if labels else []
-            kept = promised.of_release(leaving, seen.broken)
-            card = {
-                "warnings": [*kept.warnings, *([_UNSEEN] if kept.in_clear else [])],
-                "mechanism": mechanism.name,
-                "rows": rows,
-                "payload_shape": list(shape),
-                "digest": digest.hexdigest(),
-                "labels": leaving,
-                **({} if mark is None else {"secret": mark}),
-                "guarantee": kept.to_json(),
-            }
-            write_json(part / "release.json", card)
-        keep_mark(path, mark)
-    return {"release": str(out), **card}
+    return ReleaseTerms(mechanism, promised, labels, mark)
+
+
+def written_to(path: Path, schema: Any) -> Any:
+    """A writer of payloads, which are noise to a compressor."""
+    import pyarrow.parquet as pq
+
+    return pq.ParquetWriter(path, schema, compression="lz4", use_dictionary=False)
+
+
+def charge(promise: Guarantee, source: str, out: Path, file: Path | None, warn: Warn) -> None:
+    """Note what the noise of this release spends on the records in it, before anything leaves."""
+    account = BudgetLedger.of(source, file) if promise.kind == "dp" else None
+    if account is None or promise.epsilon is None or promise.delta is None:
+        return
+    spent = Charge(f"the release into {out}", str(out), promise.epsilon, promise.delta, promise.covers.unit)
+    for sentence in account.charge(spent):
+        warn(sentence)
 
 
 @contextmanager
@@ -116,7 +197,7 @@ def _releases(
     """What leaves, some records at a time; what the device must remember of it is kept when the block ends well."""
     if not isinstance(mechanism, ReleasesWhole):
         fewest = mechanism.traits.smallest_batch
-        yield (mechanism.release(batch, labels=labels) for batch in _never_fewer(batches, fewest))
+        yield (mechanism.release(batch, labels=labels) for batch in never_fewer(batches, fewest))
         return
     with spooled(batches, mechanism.schema_, folder) as (x, origin):
         if len(x) == 0:
@@ -150,25 +231,7 @@ def writable(out: Path) -> Iterator[Path]:
         raise DataError(f"cannot write {out} ({error.strerror or error}): choose another --out.") from None
 
 
-class _WholeFile:
-    """What the records of a release, all together, say against its promise."""
-
-    def __init__(self, promised: Guarantee) -> None:
-        self.repeated, self.broken = RepeatedRecords(), dict[str, str]()
-        self._one_row = any(one.name == ONE_ROW.name for one in promised.conditions)
-        self._people: set[int] = set()
-
-    def watched(self, batches: Iterable[Dataset]) -> Iterator[Dataset]:
-        for batch in batches:
-            self.repeated.add(batch)
-            if self._one_row and batch.named:
-                found = {hash(person) for person in batch.ids.tolist()}
-                self.broken |= {} if self._people.isdisjoint(found) else {ONE_ROW.name: SEVERAL_ROWS}
-                self._people |= found
-            yield batch
-
-
-def _never_fewer(batches: Iterable[Dataset], fewest: int) -> Iterator[Dataset]:
+def never_fewer(batches: Iterable[Dataset], fewest: int) -> Iterator[Dataset]:
     """The same records; a last batch that is too small for a release joins the one before it."""
     waiting: Dataset | None = None
     for batch in batches:

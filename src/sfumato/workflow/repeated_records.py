@@ -22,7 +22,11 @@ class RepeatedRecords:
         self._seen: list[npt.NDArray[np.uint64]] = []
 
     def add(self, data: Dataset) -> None:
-        self._seen.append(np.ascontiguousarray(data.origin.contents[:, :8]).view(np.uint64)[:, 0])
+        self.add_words(content_words(data))
+
+    def add_words(self, words: npt.NDArray[np.uint64]) -> None:
+        """Further records, by their ``content_words``."""
+        self._seen.append(words)
 
     def sentence(self, traits: Traits) -> str | None:
         """What that means for what leaves, or None where hardly any record has a copy or none leaves."""
@@ -37,6 +41,11 @@ class RepeatedRecords:
             f"{found}: copies leave as equal payloads, or differ by noise alone, so that whoever knows how frequent "
             "each record is may count them (see the counting attacks of the audit)."
         )
+
+
+def content_words(data: Dataset) -> npt.NDArray[np.uint64]:
+    """(N,): equal where records share their content."""
+    return np.ascontiguousarray(data.origin.contents[:, :8]).view(np.uint64)[:, 0]
 
 
 def warn_of_repeats(data: Dataset, traits: Traits, warn: Warn) -> None:

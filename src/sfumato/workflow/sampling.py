@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from sfumato.core.dataset import Dataset
 from sfumato.core.errors import DataError, UsageError
+from sfumato.core.release import row_digests
 from sfumato.core.run_folder import RunFolder, write_json
 from sfumato.data.encoding.images import png
 from sfumato.mechanisms import load_mechanism
@@ -71,7 +70,7 @@ def _batches(
     done = 0
     while done < rows:
         drawn = mechanism.sample(min(BATCH_ROWS, rows - done), given=given)
-        digest.update(np.ascontiguousarray(drawn.x).data)
+        digest.update(row_digests(drawn.x))
         done += len(drawn)
         say(done)
         yield drawn

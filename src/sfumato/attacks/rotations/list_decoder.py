@@ -140,7 +140,7 @@ def in_any_order(guesses: Tensor, records: Tensor) -> Tensor:
     from scipy.optimize import linear_sum_assignment
 
     chosen = [linear_sum_assignment(each)[1] for each in errors.detach().numpy()]
-    assigned = torch.from_numpy(np.stack(chosen))  # (B, d)
+    assigned = torch.as_tensor(np.stack(chosen))  # (B, d)
     return errors.gather(2, assigned[:, :, None]).mean()
 
 

@@ -109,7 +109,7 @@ class Scene:
         order = np.random.default_rng(derive_seed(self.seed, "candidates")).permutation(len(rows))
         suspects = self.splits.victim.take(rows)
         candidates = replace(suspects.take(order), ids=np.arange(len(rows)).astype(np.str_))  # ids may count the rows
-        return rows, candidates, Truth(suspects, np.argsort(order).astype(np.int64))
+        return rows, candidates, Truth(suspects, np.argsort(order).astype(np.int64), rows=rows)
 
     def some(self, count: int) -> Rows:
         """So many victims, those of the gallery (which are never left out) first."""
@@ -140,7 +140,7 @@ class Scene:
         return Stage(replace(knowledge, candidates=candidates), few, who, self.shown[:0])
 
     def _truth_of(self, rows: Rows) -> Truth:
-        return Truth(self.splits.victim.take(rows), likeness=self._likeness)
+        return Truth(self.splits.victim.take(rows), likeness=self._likeness, rows=rows)
 
     def _second_linked(self, knowledge: Knowledge, release: Release, second: SecondRelease) -> Stage:
         """The victims' payloads beside those of the second release, which stand in another order; where nothing is
@@ -160,9 +160,8 @@ class Scene:
     def _linked(self, knowledge: Knowledge, release: Release, here: Rows, there: Rows, people: IntArray) -> Stage:
         other = OtherRelease(release.payload[there], people[there])
         few = replace(release, payload=release.payload[here], utility={})
-        return Stage(
-            replace(knowledge, linked=other), few, Truth(self.splits.victim.take(here), people[here]), self.shown[:0]
-        )
+        truth = Truth(self.splits.victim.take(here), people[here], rows=here)
+        return Stage(replace(knowledge, linked=other), few, truth, self.shown[:0])
 
 
 class Plan(ABC):

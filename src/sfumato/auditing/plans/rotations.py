@@ -16,6 +16,7 @@ from sfumato.auditing.controls import Values
 from sfumato.auditing.plans.base import Plan, Scene, Stage
 from sfumato.auditing.plans.later_stories import STORIES, Visits
 from sfumato.core.dataset import Dataset, IntArray
+from sfumato.core.fresh_seeds import FreshSeeds
 from sfumato.core.knowledge import Knowledge, Later, Opened, OwnDevice, Truth
 from sfumato.core.randomness import derive_seed
 
@@ -40,15 +41,16 @@ class RotationsPlan(Plan):
         self._plain_device: OwnDevice = lambda data: _turned_back(self._device(data))
         each = opened.payload[0].size * (effort.repeats + 1)
         most = max(2 * len(scene.shown), 2 * d, min(effort.candidates, MOST_NUMBERS // each))
-        self._some = victim.take(scene.some(most))
+        self._some_rows = scene.some(most)
+        self._some = victim.take(self._some_rows)
         self._kept: dict[tuple[str, bool], Stage] = {}
 
     def _open(self, data: Dataset, seed: int) -> Opened:
         return self._visits([data], seed=seed)[0]
 
     def attacks(self) -> list[Attack]:
-        label = next(iter(self.scene.splits.victim.utility))
-        return rotations_suite(self.scene.splits.schema, label, **self.inverse_effort)
+        splits = self.scene.splits
+        return rotations_suite(splits.schema, tuple(splits.victim.utility), **self.inverse_effort)
 
     def grant(self, knowledge: Knowledge) -> Knowledge:
         return replace(knowledge, own_device=self._device, cloud=self._cloud)
@@ -97,7 +99,8 @@ class RotationsPlan(Plan):
             later = Later(told.later, told.by_now[rows])
             known = replace(knowledge, line_ups=told.behind[rows], later=later)
             release = replace(self.scene.release, payload=told.first.payload, utility={})
-            truth = Truth(told.victims, positions, secrets={"key": told.first.key})
+            unknown = np.full(len(told.victims), -1)  # a story chooses among the victims
+            truth = Truth(told.victims, positions, secrets={"key": told.first.key}, rows=unknown)
             self._kept[story, False] = Stage(known, release, truth, np.arange(0))
         return self._kept[story, False]
 
@@ -127,21 +130,15 @@ class RotationsPlan(Plan):
             known = replace(knowledge, repeats=repeats, line_ups=None)
             release = replace(self.scene.release, payload=first.payload, utility={})
             shown = np.arange(len(self.scene.shown))
-            truth = Truth(self._some, secrets={"key": first.key})
+            truth = Truth(self._some, secrets={"key": first.key}, rows=self._some_rows)
             self._kept["again", plain] = Stage(known, release, truth, shown)
         return self._kept["again", plain]
 
 
 def _device(open_: Open, seed: int) -> OwnDevice:
     """A device of the attacker's own, with fresh, repeatable keys and decoys on every call."""
-    calls = 0
-
-    def own(data: Dataset) -> Opened:
-        nonlocal calls
-        calls += 1
-        return open_(data, derive_seed(seed, calls))
-
-    return own
+    fresh = FreshSeeds(seed)
+    return lambda data: open_(data, fresh())
 
 
 def _turned_back(opened: Opened) -> Opened:

@@ -55,4 +55,5 @@ def membership_stage(splits: Splits, effort: Effort, seed: int) -> tuple[Knowled
     knowledge = Knowledge(
         auxiliary=splits.attacker, candidates=candidates, randomised=True, seed=derive_seed(seed, "attacker")
     )
-    return knowledge, Truth(suspects, members=(order < few).astype(np.int64))
+    members_among = (order < few).astype(np.int64)
+    return knowledge, Truth(suspects, members=members_among, rows=np.full(2 * few, -1))  # half are no victims

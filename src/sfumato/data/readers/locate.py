@@ -15,6 +15,7 @@ from sfumato.core.errors import UsageError, unknown
 from sfumato.core.extras import require
 from sfumato.data.download import local_parts, present
 from sfumato.data.file_errors import Place
+from sfumato.data.readers.addresses import at_address, is_address
 from sfumato.data.readers.source import MemorySource, Source
 from sfumato.data.registry import REGISTRY, Embedded, Entry
 
@@ -54,12 +55,15 @@ class LocatedSource:
 
 
 def open_data(source: SourceName) -> LocatedSource:
-    """Open a named set; a Parquet, CSV or npz file; or a folder of images, recordings or Parquet parts."""
+    """Open a named set; a Parquet, CSV or npz file; a folder of images, recordings or Parquet parts; or Parquet at an
+    address (``s3://…``)."""
     if isinstance(source, str) and source in REGISTRY:
         known = REGISTRY[source]
         if isinstance(known.source, Embedded):
             return LocatedSource(known.name, {"all": _embedded_digits()}, known)
         return LocatedSource(known.name, {part: open_file(path) for part, path in local_parts(known).items()}, known)
+    if is_address(source):
+        return LocatedSource(Path(str(source)).stem, {"all": at_address(str(source))})
     path = Path(source)
     if not path.exists():
         if len(path.parts) == 1 and not path.suffix:
@@ -72,13 +76,15 @@ def open_data(source: SourceName) -> LocatedSource:
 
 
 def open_file(path: Path) -> Source:
-    """Open one file, with the reader for its suffix, or one folder of images or recordings."""
+    """Open one file, with the reader for its suffix, or one folder of Parquet files, images or recordings."""
     from sfumato.data.readers.media_folder import FolderSource
     from sfumato.data.readers.npz import NpzSource
     from sfumato.data.readers.parquet_csv import CsvSource, ParquetSource
+    from sfumato.data.readers.parquet_folder import ParquetFolder, parquet_files
 
     if path.is_dir():
-        return FolderSource(path)
+        files = parquet_files(path)
+        return ParquetFolder(path, [ParquetSource(file) for file in files]) if files else FolderSource(path)
     readers: dict[str, Any] = {
         ".parquet": ParquetSource, ".pq": ParquetSource, ".csv": CsvSource, ".npz": NpzSource,
     }  # fmt: skip

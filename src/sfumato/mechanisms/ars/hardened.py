@@ -28,16 +28,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from sfumato.core.dataset import FloatArray
 from sfumato.nets.autoencoders import relu_chain
 from sfumato.nets.encoders import classifier
 from sfumato.nets.training_loop import take_step
 
 ADAPTING = 2
 """Steps of the adversaries before each step of the sieve."""
+_AT_ONCE = 2**21
+"""Numbers of records that are copied at a time."""
 _LARGE = 1e6
 """Keeps the sum of squares finite under weights that come from outside."""
 
@@ -51,6 +55,15 @@ class Ball(nn.Module):
         z = z.nan_to_num(0.0, _LARGE, -_LARGE).clamp(-_LARGE, _LARGE)
         length: Tensor = torch.linalg.vector_norm(z, dim=1, keepdim=True)  # (B, 1)
         return z / (length / math.sqrt(z.shape[1])).clamp_min(1.0)
+
+
+def mean_variance(records: FloatArray) -> float:
+    """The variance of each number over records (N, …), as a mean over numbers; a batch is in memory at a time."""
+    count = max(1, _AT_ONCE // records[0].size)
+    parts = [records[start : start + count] for start in range(0, len(records), count)]
+    mean = sum(part.sum(axis=0, dtype=np.float64) for part in parts) / len(records)
+    squares = sum(np.square(part - mean).sum(axis=0) for part in parts)
+    return float(np.mean(squares / len(records)))
 
 
 def sieve(latent: int, width: int) -> list[nn.Module]:

@@ -29,7 +29,7 @@ from sfumato.core.traits import Traits
 from sfumato.mechanisms.ars.autoencoder_stage import autoencoder_stage
 from sfumato.mechanisms.ars.averaged_weights import average, hand_out, play_together
 from sfumato.mechanisms.ars.column_blocks import Block, SideBySide, blocks_of
-from sfumato.mechanisms.ars.hardened import Adversaries, HardeningGame, sieve
+from sfumato.mechanisms.ars.hardened import Adversaries, HardeningGame, mean_variance, sieve
 from sfumato.mechanisms.ars.party import Defence, SharingParty
 from sfumato.mechanisms.ars.published_encoder import Published, public_schema
 from sfumato.mechanisms.ars.training_stages import Play, TrainingStage, train_stages
@@ -178,6 +178,9 @@ class ARS(Mechanism):
         networks = self._networks[place]
         return SharingParty(encoder, self._substitutes[place], {k: (networks[k], wanted[k]) for k in schema.private})
 
+    def _copies(self) -> int:
+        return 0 if self.split == "rows" else 1  # a party's columns are copied together
+
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
         stages = [self._autoencoder_stage(data, place) for place in range(len(self.blocks_))]
         stages += self._protecting_stages(data)
@@ -223,7 +226,7 @@ class ARS(Mechanism):
         optimiser = torch.optim.Adam(network.parameters(), self.rate)
 
         def begin() -> Play:
-            z = torch.from_numpy(self.parties_[place].latents(records))
+            z = torch.as_tensor(self.parties_[place].latents(records))
 
             def play(rows: Tensor) -> dict[str, float]:
                 error = F.mse_loss(network(z[rows]), x[rows])
@@ -242,7 +245,7 @@ class ARS(Mechanism):
         optimiser = torch.optim.Adam(networks.parameters(), self.rate)
 
         def begin() -> Play:
-            z = torch.from_numpy(self.parties_[place].latents(records))
+            z = torch.as_tensor(self.parties_[place].latents(records))
 
             def play(rows: Tensor) -> dict[str, float]:
                 losses = {k: F.cross_entropy(networks[k](z[rows]), codes[k][rows]) for k in codes}
@@ -298,7 +301,7 @@ class ARS(Mechanism):
             epsilon=self.epsilon,
             weights=self.defence_.weights,
             strength=self.strength,
-            variance=max(float(records.var(axis=0).mean()), 1e-6),
+            variance=max(mean_variance(records), 1e-6),
             rate=self.rate,
         )
         return game, lambda rows: game.play(x[rows], [y[rows] for y in tasks], [a[rows] for a in attributes]), x

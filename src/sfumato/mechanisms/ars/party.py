@@ -49,11 +49,11 @@ class SharingParty:
         """ẑ = z + λ₀δ_R + Σ λ_k δ_{A_k} (Eq. 15) with one mask a record, (N, h)."""
         assert self.substitute is not None
         latents = self.latents(x)
-        z, records = torch.from_numpy(latents), as_tensor(x)
+        z, records = torch.as_tensor(latents), as_tensor(x)
         lam_0, *rest = defence.weights
         delta = torch.zeros_like(z)
         if lam_0 > 0.0:
-            moved = against_decoder(self.substitute, z, records, torch.from_numpy(masks), defence.epsilon, defence.n)
+            moved = against_decoder(self.substitute, z, records, torch.as_tensor(masks), defence.epsilon, defence.n)
             delta = lam_0 * (moved - z)
         for lam_k, (network, wanted) in zip(rest, self.attributes.values(), strict=True):
             delta = delta + lam_k * towards_class(network, z, wanted, defence.epsilon)

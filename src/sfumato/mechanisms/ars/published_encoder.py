@@ -63,7 +63,7 @@ class Published:
         ]
         if wrong:
             raise DataError(f"the published encoder does not fit its own description ({_short(wrong[0])}).")
-        weights = {name: torch.from_numpy(np.array(self.tensors[name])).reshape(own[name].shape) for name in own}
+        weights = {name: torch.as_tensor(np.array(self.tensors[name])).reshape(own[name].shape) for name in own}
         broken = [name for name, tensor in weights.items() if not torch.isfinite(tensor).all()]
         if broken:
             raise DataError(f"the published encoder holds NaN or infinite weights ({broken[0]}): ask for it again.")

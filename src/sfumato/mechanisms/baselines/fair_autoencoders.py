@@ -56,6 +56,9 @@ class FairAutoencoder(Mechanism):
         self.encoder_ = elu_chain(size + sum(self._private), *_HIDDEN, 2 * self.latent)
         self.decoder_ = elu_chain(self.latent + sum(self._private), *_HIDDEN, size)
 
+    def _copies(self) -> int:
+        return 0
+
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
         epochs = self.epochs
         if start is not None:

@@ -70,7 +70,7 @@ class Gaussian(LatentMechanism):
         self, mean: Tensor, variance: Tensor, private: Mapping[str, IntArray], randomness: Randomness
     ) -> FloatArray:
         shape = tuple(mean.shape)
-        z = mean + variance.sqrt() * torch.from_numpy(randomness.normal(shape)).float()
+        z = mean + variance.sqrt() * torch.as_tensor(randomness.normal(shape)).float()
         z = z * (self._radius() / z.norm(dim=1, keepdim=True)).clamp(max=1.0)
         return np.asarray(z.numpy() + self.sigma_ * randomness.normal(shape), dtype=np.float32)
 

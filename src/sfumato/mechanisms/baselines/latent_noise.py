@@ -83,6 +83,9 @@ class LatentNoise(Mechanism):
         if self.way == "pca":
             self.directions_ = nn.Linear(self.latent, self.keep, bias=False).requires_grad_(False)
 
+    def _copies(self) -> int:
+        return 0
+
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
         own = data.take(slice(0, None, self.one_in))
         x = as_tensor(own.x)

@@ -78,6 +78,9 @@ class DNNResized(DNN):
         self.projection_ = _Projection(size, components)
         self.resized_classifier_ = classifier((components,), self._task(schema).width)
 
+    def _copies(self) -> int:
+        return 2  # features of all records, before and after the mean is taken off
+
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
         if start is None:
             super()._fit(data, run, progress, None)
@@ -99,7 +102,7 @@ class DNNResized(DNN):
             for rows in minibatches(len(scores), self.batch, seed):
                 seen = scores[rows]
                 if not self.clean:
-                    seen = seen + torch.from_numpy(randomness.laplace(tuple(seen.shape), self.noise)).float()
+                    seen = seen + torch.as_tensor(randomness.laplace(tuple(seen.shape), self.noise)).float()
                 game.play(seen, y[rows])
 
     def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:

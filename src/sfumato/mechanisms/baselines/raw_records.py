@@ -54,7 +54,7 @@ class Noisy(Undefended):
     traits = Traits(role="baseline", randomised=True)
 
     def _protect(self, x: Tensor, randomness: Randomness) -> Tensor:
-        return x if self.clean else x + torch.from_numpy(randomness.laplace(tuple(x.shape), self.noise)).float()
+        return x if self.clean else x + torch.as_tensor(randomness.laplace(tuple(x.shape), self.noise)).float()
 
     def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
         return x + randomness.laplace(x.shape, self.noise).astype(np.float32)

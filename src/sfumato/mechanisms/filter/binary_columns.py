@@ -59,7 +59,7 @@ class BinaryColumns(nn.Module):
         for place, column in enumerate(self.numeric):
             values = x[:, column]
             edges = _edges(values)
-            self.edges[place, : len(edges)] = torch.from_numpy(edges)
+            self.edges[place, : len(edges)] = torch.as_tensor(edges)
             which = np.digitize(values, edges)
             for bin in np.unique(which):
                 self.centres[place, bin] = float(values[which == bin].mean())

@@ -69,6 +69,9 @@ class LatentMechanism(Mechanism):
                 "columns): fit a vae on data of this kind and give it as base."
             )
 
+    def _copies(self) -> int:
+        return 0
+
     def _fit_base(self, data: Dataset, run: RunFolder | None, start: Mechanism | None) -> None:
         """Train the autoencoder if none was given; a run that is taken up again finds it finished."""
         if self.base != "":

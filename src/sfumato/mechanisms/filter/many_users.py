@@ -47,7 +47,7 @@ def fit_together(
     public = torch.ones(len(data), dtype=torch.bool)
     for user in users.values():
         _check(user, data)
-        public[torch.from_numpy(user.rows)] = False
+        public[torch.as_tensor(user.rows)] = False
     mean, variance = base.posterior(data.x)
     groups: dict[tuple[tuple[int, ...], ...], list[User]] = {}
     for user in users.values():
@@ -89,7 +89,7 @@ def _choice(user: User, data: Dataset, public: torch.Tensor) -> Choice:
     return Choice(
         private=Labels.of({name: data.label(name) for name in user.private}, data.schema),
         utility=Labels.of({name: data.label(name) for name in user.utility[:1]}, data.schema),
-        own=torch.from_numpy(user.rows),
+        own=torch.as_tensor(user.rows),
         public=public,
         budget=user.budget,
     )

@@ -107,7 +107,7 @@ class Filter(LatentMechanism):
         self, mean: Tensor, variance: Tensor, private: Mapping[str, IntArray], randomness: Randomness
     ) -> FloatArray:
         normal = randomness.normal((len(mean), 2 * mean.shape[1] + self.filter_.chance)).astype(np.float32)
-        return self.apply(mean, variance, self._one_hot(private), torch.from_numpy(normal))
+        return self.apply(mean, variance, self._one_hot(private), torch.as_tensor(normal))
 
     def apply(self, mean: Tensor, variance: Tensor, y: Tensor, normal: Tensor) -> FloatArray:
         """z̃ (N, d) for posteriors (N, d), one-hot labels (N, k) and standard normal noise (N, 2d + chance)."""

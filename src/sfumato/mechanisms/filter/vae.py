@@ -71,6 +71,9 @@ class VAE(Mechanism):
         self.encoder_ = channels_last(encoder if self._columns is None else nn.Sequential(self._columns, encoder))
         self.decoder_ = channels_last(decoder)
 
+    def _copies(self) -> int:
+        return 0
+
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
         if start is not None:
             self.load_state(start.state())

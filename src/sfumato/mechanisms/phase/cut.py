@@ -7,14 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from sfumato.core.errors import UsageError, unknown
+from sfumato.core.randomness import Randomness
 from sfumato.core.schema import Schema
-from sfumato.mechanisms.parameters import anything, learning_rate, text
+from sfumato.mechanisms.parameters import anything, flag, learning_rate, text
 from sfumato.mechanisms.phase import NETWORKS, SplitError, split
 from sfumato.mechanisms.training import TrainedByGame
 from sfumato.nets.encoders import output_shape
+from sfumato.nets.moved_pictures import moved
 from sfumato.nets.training_loop import channels_last
 
 Model = str | nn.Module | Callable[[tuple[int, ...], int], nn.Module]
@@ -45,6 +47,7 @@ class CutNetwork(TrainedByGame):
     encrypt_to: str = text(default="auto", help="name of the last module on the device; auto: the paper's cut")
     decrypt_from: str = text(default="auto", help="name of the first module back on the device; auto: the paper's cut")
     rate: float = learning_rate(default=3e-3)
+    augment: bool = flag(default=False, help="shift and mirror pictures in training, anew in every pass")
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -57,6 +60,15 @@ class CutNetwork(TrainedByGame):
             raise UsageError(
                 f"{self.name}: name the modules of your network to split at with encrypt_to and decrypt_from."
             )
+
+    def _thirds(self, schema: Schema) -> Thirds:
+        if self.augment and schema.kind != "image":
+            what = f"augment moves pictures, and these records are a {schema.kind}"
+            raise UsageError(f"{self.name}: {what}: leave it out.")
+        return cut(self.name, self.model, self.encrypt_to, self.decrypt_from, schema, self._task(schema).width)
+
+    def _protect(self, x: Tensor, randomness: Randomness) -> Tensor:
+        return moved(x) if self.augment else x
 
     def stored_params(self) -> dict[str, Any]:
         own = not isinstance(self.model, str)

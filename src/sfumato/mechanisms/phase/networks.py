@@ -60,8 +60,8 @@ def _flat(channels: int, shape: Shape, halvings: int) -> int:
     return channels * torch.Size(side >> halvings for side in shape[1:]).numel()
 
 
-def lenet(shape: Shape, classes: int) -> nn.Sequential:
-    """LeNet: two 5×5 convolutions with pools, three linear layers.
+def lenet(shape: Shape, classes: int, width: int = 16) -> nn.Sequential:
+    """LeNet: two 5×5 convolutions of ``width`` and twice as many channels with pools, three linear layers.
 
     Unlike the paper's it is normalised after the cut, and the device reads from the first linear layer on, as the
     paper has it for VGG-16 and AlexNet: δ is nearly linear, and decoys disturb it.
@@ -69,15 +69,15 @@ def lenet(shape: Shape, classes: int) -> nn.Sequential:
     kit = _kit("lenet", shape, 4)
     return nn.Sequential(
         OrderedDict(
-            conv1=kit.conv(shape[0], 16, 5),
+            conv1=kit.conv(shape[0], width, 5),
             relu1=nn.ReLU(),
             pool1=kit.pool(),
-            conv2=kit.conv(16, 32, 5),
-            norm2=kit.norm(32),
+            conv2=kit.conv(width, 2 * width, 5),
+            norm2=kit.norm(2 * width),
             relu2=nn.ReLU(),
             pool2=kit.pool(),
             flatten=nn.Flatten(),
-            fc1=nn.Linear(_flat(32, shape, 2), 120),
+            fc1=nn.Linear(_flat(2 * width, shape, 2), 120),
             norm3=nn.BatchNorm1d(120),
             relu3=nn.ReLU(),
             fc2=nn.Linear(120, 84),
@@ -205,6 +205,7 @@ def _residual(depth: int) -> dict[str, Blueprint]:
 
 NETWORKS: dict[str, Blueprint] = {
     "lenet": Blueprint(lenet, "pool1", "fc1"),
+    "lenet-wide": Blueprint(partial(lenet, width=32), "pool1", "fc1"),
     "alexnet": Blueprint(alexnet, "relu3", "fc1"),
     "vgg16": Blueprint(vgg16, "relu3_2", "fc1"),
     "mlp": Blueprint(mlp, "relu1", "fc4"),

@@ -44,7 +44,7 @@ class Tones(nn.Module):
             return (counts / values.shape[2]).flatten(1)
 
         total = counter.sums(_NAME, histograms, math.sqrt(self.channels))[0]
-        found = torch.from_numpy(total).view(self.channels, BINS).clamp(min=0.0) + 1e-9
+        found = torch.as_tensor(total).view(self.channels, BINS).clamp(min=0.0) + 1e-9
         self.wanted.copy_(found / found.sum(dim=1, keepdim=True))
 
     def match(self, drawn: Tensor) -> None:

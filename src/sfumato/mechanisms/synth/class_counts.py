@@ -35,7 +35,7 @@ class Classes(nn.Module):
             counts = counter.sums(
                 _NAME, lambda records: torch.ones(len(records), 1), 1.0, groups=lambda r: r.y, size=len(self.shares)
             )
-            self.set(torch.from_numpy(counts).squeeze(1))
+            self.set(torch.as_tensor(counts).squeeze(1))
 
     def set(self, counts: Tensor) -> None:
         """Shares from counts that may be noisy, negative even."""

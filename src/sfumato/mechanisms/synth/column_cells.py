@@ -59,7 +59,7 @@ class Cells:
         raw = column.low + x[:, self.start].double() * (column.high - column.low)
         if column.integer:
             raw = raw.round()
-        found = torch.searchsorted(torch.from_numpy(self.cuts), raw.contiguous(), right=True)
+        found = torch.searchsorted(torch.as_tensor(self.cuts), raw.contiguous(), right=True)
         if column.nullable:
             found = torch.where(x[:, self.start + 1] > 0.5, self.count - 1, found)
         return found
@@ -70,7 +70,7 @@ class Cells:
         if column.kind == "categorical":
             return codes.double(), torch.zeros(len(codes), dtype=torch.bool)
         missing = codes == self.count - 1 if column.nullable else torch.zeros(len(codes), dtype=torch.bool)
-        cuts = torch.from_numpy(self.cuts)
+        cuts = torch.as_tensor(self.cuts)
         ends = torch.cat([torch.tensor([column.low], dtype=torch.float64), cuts])  # the first value of each cell
         size = torch.cat([torch.zeros(1, dtype=torch.float64), cuts.diff(), torch.zeros(1, dtype=torch.float64)])
         place = codes.clamp(max=self.ordered - 1)

@@ -131,13 +131,13 @@ class Gaussians(nn.Module):
 
         total = counter.sums(MEAN, pixels, math.hypot(bright, one))[0]
         count = self.count = max(float(total[-1]) / one, 1.0)
-        self.mean.copy_(torch.from_numpy(total[:-1] / count).clamp(0.0, 1.0))
+        self.mean.copy_(torch.as_tensor(total[:-1] / count).clamp(0.0, 1.0))
         length = counter.sums(RADIUS, lambda r: self._low(r).norm(dim=1, keepdim=True) / bright, 1.0)[0, 0]
         self.radius.fill_(1.1 * bright * min(max(float(length) / count, 0.01), 1.0))
         second = counter.moments(AXES, lambda r: self._low(r) / self.radius, 1.0)[0]
         values, vectors = np.linalg.eigh(second)
         k = self.axes.shape[1]
-        self.axes.copy_(torch.from_numpy(vectors[:, ::-1][:, :k].copy()))
+        self.axes.copy_(torch.as_tensor(vectors[:, ::-1][:, :k].copy()))
         return np.asarray(np.maximum(values[::-1][:k] / count, 0.0))
 
     def _learn_centres(self, counter: Counter, spread: DoubleArray) -> Tensor:
@@ -151,11 +151,11 @@ class Gaussians(nn.Module):
             size=self.classes,
         )
         counts = np.maximum(total[:, -1] / _CLASS_WEIGHT, _FEWEST)
-        class_means = torch.from_numpy(total[:, :-1] / counts[:, None])  # (C, k)
+        class_means = torch.as_tensor(total[:, :-1] / counts[:, None])  # (C, k)
         generator = torch.Generator().manual_seed(self.seed)
         apart = torch.zeros(self.classes, g, len(spread), dtype=torch.float64)
         apart[:, :, :leading] = torch.randn(self.classes, g, leading, generator=generator, dtype=torch.float64)
-        offsets = 0.35 * torch.from_numpy(np.sqrt(spread)) * apart  # (C, g, k) around the class mean
+        offsets = 0.35 * torch.as_tensor(np.sqrt(spread)) * apart  # (C, g, k) around the class mean
         self.means.copy_(class_means.unsqueeze(1) + offsets)
         for _ in range(self.recipe.rounds):
 
@@ -167,7 +167,7 @@ class Gaussians(nn.Module):
                 CENTRES, around, math.hypot(1.0, _WEIGHT), groups=self._component, size=self.classes * g
             )
             counts = np.maximum(total[:, -1] / _WEIGHT, _FEWEST)
-            moved = torch.from_numpy(total[:, :-1] / counts[:, None]).view(self.classes, g, leading)
+            moved = torch.as_tensor(total[:, :-1] / counts[:, None]).view(self.classes, g, leading)
             self.means[:, :, :leading] = class_means[:, None, :leading] + moved
         return class_means
 
@@ -210,11 +210,11 @@ class Gaussians(nn.Module):
                 noise = spread / safe[c, j]
                 trust = 1.0 / (1.0 + (noise * math.sqrt(k) / scale) ** 2)
                 mixed_noise = math.hypot(trust * noise, (1.0 - trust) * pooled_noise)
-                self.roots[c, j] = torch.from_numpy(
+                self.roots[c, j] = torch.as_tensor(
                     root(trust * own + (1.0 - trust) * pooled, math.sqrt(k) * mixed_noise)
                 )
-        self.means.copy_(class_means.unsqueeze(1) + torch.from_numpy(means))
-        shares = torch.from_numpy(np.maximum(counts, 0.0)) + 1e-9
+        self.means.copy_(class_means.unsqueeze(1) + torch.as_tensor(means))
+        shares = torch.as_tensor(np.maximum(counts, 0.0)) + 1e-9
         self.weights.copy_(shares / shares.sum())
 
     def draw(self, rows: int, generator: torch.Generator, only: int | None = None) -> tuple[Tensor, Tensor]:

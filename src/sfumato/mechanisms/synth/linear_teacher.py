@@ -95,7 +95,7 @@ class Teacher(nn.Module):
             return features, wrong
 
         for step in range(steps):
-            total = torch.from_numpy(counter.products(self.question, gradient, self.schedule.bound))
+            total = torch.as_tensor(counter.products(self.question, gradient, self.schedule.bound))
             speed = self.schedule.momentum * speed + total / count
             weight = weight - self.schedule.rate * speed
             if step >= steps // 2:

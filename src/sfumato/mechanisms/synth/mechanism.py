@@ -23,6 +23,7 @@ from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism, Progress
 from sfumato.mechanisms.parameters import choice, number, text, whole
 from sfumato.mechanisms.synth.smooth_warps import BEND
+from sfumato.nets.training_loop import as_tensor
 from sfumato.privacy.ledger import PERSON, Ledger, calibrated, check_target, pld_epsilon
 
 if TYPE_CHECKING:
@@ -93,6 +94,9 @@ class Synth(Mechanism):
     def traits(self) -> Traits:
         return Traits(randomised=True, needs_labels=self.labels != "none", synthetic=True, gives_records=True)
 
+    def spends(self) -> tuple[float, float]:
+        return self.epsilon, self.delta
+
     def _check_params(self) -> None:
         super()._check_params()
         require("synth", "synth", "dp_accounting", "opendp")
@@ -120,6 +124,10 @@ class Synth(Mechanism):
             Task(schema, classes, self.epsilon, self.delta, self.labels, self.steps, self.seed, self.bend)
         )
 
+    def _copies(self) -> int:
+        """None where a counter goes over the records in chunks; DP-SGD copies its samples."""
+        return 0 if self.method == "auto" or method_class(self.method).doubt is None else 3
+
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
         from sfumato.privacy.query_counter import QueryCounter
 
@@ -145,12 +153,12 @@ class Synth(Mechanism):
         """The records as the counter holds them, with weights where people are named."""
         from sfumato.privacy.query_counter import Records
 
-        x, y = torch.from_numpy(np.array(data.x)), torch.from_numpy(self._codes(data))
+        x, y = as_tensor(data.x), torch.as_tensor(self._codes(data))
         if not data.named:
             return Records(x, y)
         _, who, each = np.unique(data.ids, return_inverse=True, return_counts=True)
         weight = 1.0 / np.maximum(each, self.per_person)
-        return Records(x, y, torch.from_numpy(weight[who]), torch.from_numpy(who.astype(np.int64)))
+        return Records(x, y, torch.as_tensor(weight[who]), torch.as_tensor(who.astype(np.int64)))
 
     def _codes(self, data: Dataset) -> IntArray:
         """The joint class of each record; 0 without labels."""

@@ -68,7 +68,7 @@ class Logistic(nn.Module):
                 wrong = self._probabilities(found, weight) - F.one_hot(records.y, classes)
                 return self._features(found), wrong
 
-            total = torch.from_numpy(counter.products(GRADIENT, pairs, bound))  # (bins, classes)
+            total = torch.as_tensor(counter.products(GRADIENT, pairs, bound))  # (bins, classes)
             total = total - total.mean(dim=1, keepdim=True)  # the same for all classes moves nothing
             weight = weight - self._step(weight, total, drawn, count, damping)
             kept.append(weight)

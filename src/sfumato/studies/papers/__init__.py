@@ -20,6 +20,7 @@ One TOML file a paper, and nothing of a paper is quoted from anywhere else::
     code = ["sfumato.mechanisms.ran.mechanism:RAN"]
     studies = ["ran-figure3"]
     claims = ["ran-more-accurate"]
+    data = "…"                # the data set that it is about, where it is one
     note = "…"                # why nothing is run, or what differs
 
     [figures."Table 1"]       # numbers as printed, in one unit
@@ -62,6 +63,7 @@ class Item:
     code: tuple[str, ...] = ()
     studies: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
+    data: str = ""
     note: str = ""
 
 

@@ -19,7 +19,7 @@ def as_codes(data: Dataset, label: str) -> Any:
     """Every column as the number of its cell, and the label: a ``pyarrow.Table`` of whole numbers."""
     import pyarrow as pa
 
-    x = torch.from_numpy(np.array(data.x))
+    x = torch.as_tensor(np.array(data.x))
     codes = {cells.column.name: cells.code(x).numpy() for cells in cells_of(data.schema, BINS)}
     return pa.table({**codes, label: data.utility[label]})
 
@@ -29,7 +29,7 @@ def from_codes(table: Any, schema: Schema, label: str, seed: int) -> tuple[Float
     generator = torch.Generator().manual_seed(seed)
     pieces = []
     for cells in cells_of(schema, BINS):
-        codes = torch.from_numpy(_numbers(table, cells.column.name).astype(np.int64)).clamp(0, cells.count - 1)
+        codes = torch.as_tensor(_numbers(table, cells.column.name).astype(np.int64)).clamp(0, cells.count - 1)
         pieces.append(cells.encode(*cells.draw(codes, generator)))
     return torch.cat(pieces, dim=1).numpy(), _numbers(table, label).astype(np.int64)
 
@@ -61,7 +61,7 @@ def from_values(table: Any, schema: Schema, label: str) -> tuple[FloatArray, Int
         if column.kind == "categorical":
             raw = torch.tensor([_place(value, column.categories) for value in table.column(column.name).to_pylist()])
         else:
-            raw = torch.from_numpy(np.clip(_numbers(table, column.name), column.low, column.high))
+            raw = torch.as_tensor(np.clip(_numbers(table, column.name), column.low, column.high))
             raw = raw.round() if column.integer else raw
         pieces.append(cells.encode(raw, torch.zeros(len(raw), dtype=torch.bool)))
     classes = schema.classes(label)

@@ -57,7 +57,7 @@ class Embedding(Method):
 
     def learn(self, counter: Counter, progress: Progress) -> None:
         total = counter.sums(_ASK, self._rows, 1.0, groups=lambda records: records.y, size=self.task.classes)
-        counts, sums = torch.from_numpy(total[:, :1]) / _COUNT, torch.from_numpy(total[:, 1:])
+        counts, sums = torch.as_tensor(total[:, :1]) / _COUNT, torch.as_tensor(total[:, 1:])
         self.classes.set(counts.squeeze(1))
         self._match((sums / counts.clamp(min=1.0) / _rest()).float(), progress)
 

@@ -85,7 +85,7 @@ class NoiseLayer(Method):
         self.generator.train()
         for step in range(steps):
             self.noise.sigma = counter.claim(_LAYER)
-            chosen = torch.from_numpy(secret.uniform((len(records),)) < rate).nonzero().squeeze(1)
+            chosen = torch.as_tensor(secret.uniform((len(records),)) < rate).nonzero().squeeze(1)
             fake, drawn = self._pictures(chance)
             if len(chosen) > 1:  # batch norm needs two
                 real = F.softplus(-self.discriminator(records.x[chosen], y[chosen])).mean()
@@ -114,7 +114,7 @@ class NoiseLayer(Method):
 
 
 def _secure_normal(shape: tuple[int, ...]) -> Tensor:
-    return torch.from_numpy(Secure().normal(shape)).float()
+    return torch.as_tensor(Secure().normal(shape)).float()
 
 
 class FrozenFront(DPSGDGan):

@@ -270,14 +270,14 @@ class _Model(nn.Module):
         """Join the cells of a column by their noisy counts."""
         one = self.cells[place]
         bins = _joined(one, counts, deviation)
-        self.get_buffer(f"bin_{place}").copy_(torch.from_numpy(bins))
-        self.get_buffer(f"share_{place}").copy_(torch.from_numpy(shares_within(counts, bins, one.widths())))
+        self.get_buffer(f"bin_{place}").copy_(torch.as_tensor(bins))
+        self.get_buffer(f"share_{place}").copy_(torch.as_tensor(shares_within(counts, bins, one.widths())))
 
     def fill(
         self, order: list[tuple[int, int]], totals: Doubles, ones: list[Doubles], tables: dict[int, Doubles]
     ) -> None:
         """Take in the tree, records per class, columns (classes, bins) and tables (classes, parent's bins, bins)."""
-        self.shares.copy_(torch.from_numpy(totals / totals.sum()))
+        self.shares.copy_(torch.as_tensor(totals / totals.sum()))
         self.order.copy_(torch.tensor([column for column, _ in order]))
         for column, parent in order:
             self.parents[column] = parent
@@ -287,8 +287,8 @@ class _Model(nn.Module):
                 table = alone[None, :]
                 if parent >= 0:
                     table = fitted(nearest(tables[column][code], total), ones[parent][code], alone)
-                rows = torch.from_numpy(table / np.maximum(table.sum(axis=1, keepdims=True), 1e-12))
-                chances[code, :, : rows.shape[1]] = torch.from_numpy(alone / alone.sum())
+                rows = torch.as_tensor(table / np.maximum(table.sum(axis=1, keepdims=True), 1e-12))
+                chances[code, :, : rows.shape[1]] = torch.as_tensor(alone / alone.sum())
                 chances[code, : len(rows), : rows.shape[1]] = rows
 
     def draw(self, rows: int, generator: torch.Generator, only: int | None = None) -> tuple[Tensor, Tensor]:

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import (
+    adult_releases,
     ars_noise,
     audit_jobs,
     dpsgd,
     filter_speed,
     help_time,
+    null_audits,
     phase_cost,
     phase_device,
     ray_release,
@@ -31,6 +33,7 @@ from benchmarks import (
 )
 
 BENCHMARKS = {
+    "adult-releases": adult_releases.run,
     "release-throughput": release_throughput.run,
     "release-memory": release_memory.run,
     "ray-release": ray_release.run,
@@ -42,6 +45,7 @@ BENCHMARKS = {
     "dpsgd": dpsgd.run,
     "ars-noise": ars_noise.run,
     "synth-time": synth_time.run,
+    "null-audits": null_audits.run,
     "white-box": white_box.run,
     "threads": threads.run,
     "audit-jobs": audit_jobs.run,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from sfumato.auditing.coded_parts import coded_splits
 from sfumato.auditing.controls import Controls
 from sfumato.auditing.effort import Effort
-from sfumato.auditing.plans.rows import RowsPlan, rows_scene
+from sfumato.auditing.plans.unlinked_rows import RowsPlan, rows_scene
 from sfumato.auditing.result import Audit, Say
 from sfumato.auditing.trials import Found, carry_out, trials
 from sfumato.core import compute

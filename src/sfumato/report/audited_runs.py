@@ -228,7 +228,10 @@ class Run:
         """Of a release that somebody else made: there is nothing to fit."""
         data = self.config.get("data", {})
         words = [word for path in recorded.get("release", ()) for word in ("--release", str(path))]
-        words += ["--records", str(data.get("source", "")), "--seed", self.seed]
+        rows = [
+            word for role in ("owner", "holdout") if role in recorded for word in (f"--{role}", str(recorded[role]))
+        ]
+        words += [*(rows or ["--records", str(data.get("source", ""))]), "--seed", self.seed]
         for role in ("x", "utility", "private"):
             words += [word for name in _each(data.get(role)) for word in (f"--{role}", name)]
         words += [word for role in ("id", "domain") if data.get(role) for word in (f"--{role}", str(data[role]))]

@@ -26,6 +26,8 @@ ANYTHING = (-1.0, 1e9)
 """The limits of a column of which a predicate says nothing."""
 _NEVER = (1.0, 0.0)
 _EXCHANGES = 400
+_ENOUGH = 10
+"""A way of singling out ranks if it found at least one in so many of the predicates asked for."""
 _WINDOW = 0.02
 """Half the width, in ranks, of what a predicate of several columns says of a number."""
 _MOST_SEEN = 5_000
@@ -66,9 +68,10 @@ class SinglingOut(HeldOutAttack):
 
     def measure(self, guess: Guess, truth: Truth) -> list[Measured]:
         found = guess[guess[:, 0, 0] <= guess[:, 0, 1]]
-        note = f"{len(found)} of {len(guess)} predicates found"
+        enough = len(found) * _ENOUGH >= len(guess)
+        note = f"{len(found)} of {len(guess)} predicates found{'' if enough else ', too few to rank'}"
         if not len(found):
-            wide = Measured(EXCESS, "lower", 0.0, (-1.0, 1.0), (-1.0, 1.0), primary=True, note=note, n=0)
+            wide = Measured(EXCESS, "lower", 0.0, (-1.0, 1.0), (-1.0, 1.0), note=note, n=0)
             return [wide, *(Measured(name, "lower", 0.0, (0.0, 1.0), (0.0, 1.0), n=0) for name in (RATE, HELD_OUT))]
         members = truth.members() == 1
         inside, outside = np.flatnonzero(members), np.flatnonzero(~members)
@@ -85,7 +88,7 @@ class SinglingOut(HeldOutAttack):
             Measured(name, "lower", float(one.mean()), wilson(float(one.sum()), len(one)), (0.0, 1.0), n=len(found))
             for name, one in zip((RATE, HELD_OUT), isolated, strict=True)
         ]
-        best = Measured(EXCESS, "lower", value, interval, (-1.0, 1.0), primary=True, note=note, n=len(found))
+        best = Measured(EXCESS, "lower", value, interval, (-1.0, 1.0), primary=enough, note=note, n=len(found))
         return [best, *rates]
 
     def _by_chance(

@@ -17,7 +17,11 @@ from sfumato.core.errors import UsageError
         ({"--owner": "a.csv"}, None, "--owner needs --holdout FILE: people who were not used"),
         ({"--holdout": "a.csv"}, None, "--holdout needs --owner FILE"),
         ({}, None, "say which records the release was made of"),
-        ({"--owner": "a.csv", "--holdout": "b.csv", "--records": "c.npz"}, None, "--records goes with|not with --owner"),
+        (
+            {"--owner": "a.csv", "--holdout": "b.csv", "--records": "c.npz"},
+            None,
+            "--records goes with|not with --owner",
+        ),
         ({"--owner": "a.csv", "--holdout": "b.csv"}, Path("runs/x"), "either a run or a release"),
     ],
 )

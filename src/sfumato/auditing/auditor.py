@@ -10,6 +10,7 @@ import numpy as np
 from sfumato.attacks.base import Attack
 from sfumato.auditing.controls import Controls
 from sfumato.auditing.effort import CPU, Effort
+from sfumato.auditing.exposure import exposures
 from sfumato.auditing.fairness import apart, unmeasured
 from sfumato.auditing.information_scores import information_scores
 from sfumato.auditing.payload_picture import picture
@@ -152,6 +153,7 @@ def _steps(
             features=found.features,
             repeated=scores[len(found.scores) :],
             answers=found.answers,
+            exposure=exposures(scores[: len(found.scores)], found.attempts, seed),
         )
 
     return AuditSteps(every, seed, splits.victim.x[0].size, conclude)

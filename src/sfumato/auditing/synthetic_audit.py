@@ -13,12 +13,14 @@ from sfumato.attacks.registry import membership_suite
 from sfumato.auditing.canaries import TITLES, canary_scores, obstacle, unheard
 from sfumato.auditing.controls import Controls, Values
 from sfumato.auditing.effort import Effort
+from sfumato.auditing.exposure import exposures
 from sfumato.auditing.fairness import apart, unmeasured
 from sfumato.auditing.fidelity import fidelity_scores, nearest_real
 from sfumato.auditing.payload_picture import picture
 from sfumato.auditing.plans.base import Scene
 from sfumato.auditing.plans.synthetic import NO_VICTIM, SyntheticPlan, membership_stage
 from sfumato.auditing.result import GALLERY, Audit, Say
+from sfumato.auditing.rows_audit import own_rows
 from sfumato.auditing.steps import AuditStep, AuditSteps, attack_steps
 from sfumato.auditing.students import check_students, student_scores, usual_students
 from sfumato.auditing.trials import Found, suite
@@ -59,6 +61,9 @@ def synthetic_steps(
         left_out = _left_out(release) if attacks is None else []
         return Found(features=_picture(release, splits, effort, seed), skipped=left_out)
 
+    def rows(say: Say) -> Found:
+        return own_rows(release, splits, effort, seed, controls, say)
+
     def canaries(say: Say) -> Found:
         assert isinstance(mechanism, LearnsByCounter)
         reason = obstacle(mechanism)
@@ -75,6 +80,8 @@ def synthetic_steps(
 
     every = [AuditStep("picture", picture), *_student_steps(name, release, splits, effort, seed, controls)]
     every += attack_steps(plans, suite(plans) if attacks is None else attacks, name)
+    if attacks is None:
+        every.append(AuditStep("rows", rows, slow=True))
     if isinstance(mechanism, LearnsByCounter) and attacks is None and effort.tries(CLAIM):
         every.append(AuditStep("canaries", canaries, slow=True))
     if effort.threats is None or effort.threats:
@@ -82,6 +89,7 @@ def synthetic_steps(
 
     def conclude(found: Found) -> Audit:
         useful, fairness = apart(found.useful)
+        scores = with_leakage(found.scores)
         return Audit(
             mechanism=name,
             traits=mechanism.traits,
@@ -89,7 +97,7 @@ def synthetic_steps(
             guarantee=mechanism.guarantee().beside(release.utility),
             utility=useful,
             fairness=fairness,
-            attacks=with_leakage(found.scores),
+            attacks=scores,
             skipped=(*found.skipped, *unmeasured(splits.victim, release.utility)),
             titles={**found.titles, **{name: (title, "") for name, title in TITLES.items()}},
             confusion={},
@@ -97,6 +105,7 @@ def synthetic_steps(
             wrong_key={},
             gallery=_gallery(release, splits.owner),
             features=found.features,
+            exposure=exposures(scores, found.attempts, seed),
         )
 
     return AuditSteps(every, seed, splits.victim.x[0].size, conclude)

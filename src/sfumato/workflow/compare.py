@@ -16,6 +16,7 @@ from sfumato.core import compute
 from sfumato.core.dataset import Splits
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.run_folder import RunFolder, read_json, write_json
+from sfumato.core.score import mixed_versions
 from sfumato.mechanisms import mechanism_class
 from sfumato.mechanisms.base import Progress, no_progress
 from sfumato.workflow.audit_jobs import Order, audit_job, records_in
@@ -99,7 +100,9 @@ def compare(
     open_tasks = {task.name for task in tasks}
     tasks = [replace(task, needs=tuple(name for name in task.needs if name in open_tasks)) for task in tasks]
     side_by_side(tasks, beside, say, progress)
-    return [_result(point, out, effort) for point in points]
+    results = [_result(point, out, effort) for point in points]
+    _same_attacks(results, out)
+    return results
 
 
 def _needs(point: Point, start: str | None, ids: Sequence[str], out: Path) -> tuple[str, ...]:
@@ -159,6 +162,16 @@ def _fit_and_audit(
             again=True,
         )
     _mark(order.path, time.perf_counter() - started)
+
+
+def _same_attacks(results: Sequence[Mapping[str, Any]], out: Path) -> None:
+    """Raise if points were attacked by different versions of an attack, as when an older comparison goes on."""
+    seen = [(s["attack"], s["attack_version"]) for result in results for s in result["attacks"]]
+    for attack, versions in mixed_versions(seen).items():
+        raise DataError(
+            f"the points in {out} were attacked by versions {versions[0]} and {versions[-1]} of {attack}, whose "
+            "figures are not to be compared: choose another --out."
+        )
 
 
 def _result(point: Point, out: Path, effort: Effort) -> dict[str, Any]:

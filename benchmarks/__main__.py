@@ -23,6 +23,7 @@ from benchmarks import (
     null_audits,
     phase_cost,
     phase_device,
+    precision,
     ray_release,
     release_memory,
     release_throughput,
@@ -49,6 +50,7 @@ BENCHMARKS = {
     "white-box": white_box.run,
     "threads": threads.run,
     "audit-jobs": audit_jobs.run,
+    "precision": precision.run,
 }
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "bench.json"
 

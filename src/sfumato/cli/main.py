@@ -47,7 +47,7 @@ from sfumato.cli.options import (
     read_config,
     start_of,
 )
-from sfumato.core.errors import DataError, SfumatoError, UsageError
+from sfumato.core.errors import DataError, SfumatoError, UsageError, unknown
 
 typer.core.HAS_RICH = False  # help is plain text here: rich's escapes would show in it
 app = typer.Typer(
@@ -74,6 +74,7 @@ Students = Annotated[
 ]
 EffortName = Annotated[str, typer.Option("--effort", help="How hard the attackers try: smoke, cpu or full.")]
 INTERRUPTED = 130
+_UNSEEN = ("refuse", "missing")
 
 
 def _version(show: bool) -> None:
@@ -253,6 +254,9 @@ def release(
     device: Device = "auto",
     threads: Threads = None,
     ledger: LedgerFile = None,
+    unseen: Annotated[
+        str, typer.Option("--unseen", help="A category that training never saw: refuse, or count as missing.")
+    ] = "refuse",
     jobs: Annotated[int | None, typer.Option("--jobs", help="Workers of --engine ray on this machine.")] = None,
     engine: EngineName = "local",
     address: Address = None,
@@ -268,6 +272,10 @@ def release(
         raise UsageError("say which records leave: --data for a mechanism, or --rows for a synth run.")
     if rows is None and (png or only):
         raise UsageError("--only and --png go with --rows.")
+    if unseen not in _UNSEEN:
+        raise unknown("choice of --unseen", unseen, _UNSEEN)
+    if unseen != "refuse" and (rows is not None or engine != "local"):
+        raise UsageError("--unseen missing goes with --data, without --engine ray.")
     if rows is not None and engine != "local":
         raise UsageError("--engine ray goes with --data: drawing records takes one machine.")
     if jobs is not None and engine == "local":
@@ -282,7 +290,8 @@ def release(
         else:
             say = lambda done: talk.step(f"released {done:,} records")  # noqa: E731
             with engine_named(engine, address, jobs) as chosen:
-                send = release_run if chosen is None else partial(release_over, chosen)
+                here = partial(release_run, unseen=unseen == "missing")
+                send = here if chosen is None else partial(release_over, chosen)
                 card = send(
                     run, str(data), out, labels=labels, unprotected=unprotected, ledger=ledger, say=say, warn=talk.say
                 )

@@ -21,7 +21,7 @@ from sfumato.core.dataset import Splits
 from sfumato.core.errors import DataError
 from sfumato.data.encoding.images import png
 from sfumato.mechanisms.phase.mechanism import Phase
-from sfumato.studies import SCALES, phase, phase_critic, phase_points, run_study
+from sfumato.studies import SCALES, _limited, phase, phase_critic, phase_points, run_study
 from sfumato.studies.base import Scale
 from sfumato.studies.papers import paper
 from sfumato.studies.phase_pictures import draw_pictures
@@ -112,7 +112,7 @@ def write_pictures(folder: Path, classes: int, sizes: tuple[int, int], **columns
     """Parquet in the form of the public source: a few small pictures of every class, whose colour tells it."""
     rng = np.random.default_rng(0)
     folder.mkdir(parents=True)
-    for part, each in (("train", 3), ("test", 2)):
+    for part, each in (("train", 3), ("test", 1)):
         labels = np.tile(np.arange(classes), each)
         cells = []
         for label in labels:
@@ -131,28 +131,35 @@ def only(name: str, *points: str) -> Callable[[str, str], Scale]:
         whole = phase_points.table2_scale(data, size)
         (part,) = (part for part in whole.parts if part.name == name)
         kept = tuple(point for point in part.points if point.id in points)
-        return replace(whole, parts=(replace(part, points=kept, effort=replace(TINY, threats=("key",))),))
+        return replace(whole, parts=(replace(part, points=kept, effort=replace(TINY, task_epochs=0, threats=())),))
 
     return scale
 
 
 @pytest.mark.parametrize(
-    ("data", "network", "sizes", "row"),
-    [("cifar100", "lenet", (32, 32), "lenet-cifar100"), ("cub200", "vgg16", (70, 90), "vgg16-cub200")],
+    ("data", "network", "sizes", "point_", "column"),
+    [("cifar100", "lenet", (32, 32), PUBLISHED, "ours"), ("cub200", "vgg16", (70, 90), "split", "original")],
 )
 def test_sets_of_many_classes_run_as_soon_as_their_files_are_there(
-    data: str, network: str, sizes: tuple[int, int], row: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: str,
+    network: str,
+    sizes: tuple[int, int],
+    point_: str,
+    column: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    classes = {"cifar100": 100, "cub200": 200}[data]
     more = {"group": lambda labels: labels // 5} if data == "cifar100" else {}
-    write_pictures(tmp_path / "data" / data, {"cifar100": 100, "cub200": 200}[data], sizes, **more)
+    write_pictures(tmp_path / "data" / data, classes, sizes, **more)
     monkeypatch.setenv("SFUMATO_DATA", str(tmp_path / "data"))
     study = next(study for study in phase.STUDIES if study.name == "phase-table2")
-    monkeypatch.setitem(study.__dict__, "scale", only(network, PUBLISHED))
+    monkeypatch.setitem(study.__dict__, "scale", only(network, point_))
     found = run_study("phase-table2", data=data, scale="smoke", out=tmp_path / "out")
-    errors = {one["name"]: one for one in found["rows"] if one["metric"] == "error"}
-    printed = paper("phase").figures["Table 2, error rates"][row]
-    assert errors[f"{network} {PUBLISHED}: error rate"]["paper"] == printed["ours"]
-    assert errors[f"{network} {PUBLISHED}: error rate"]["n"] == {"cifar100": 200, "cub200": 400}[data]
+    (error,) = (row for row in found["rows"] if row["metric"] == "error")
+    assert error["name"] == f"{network} {point_}: error rate"
+    assert error["paper"] == paper("phase").figure("Table 2, error rates", f"{network}-{data}", column)
+    assert error["n"] == classes
 
 
 @pytest.mark.parametrize("data", ["cifar100", "cub200"])
@@ -187,8 +194,18 @@ def test_tables_share_the_points_of_a_network() -> None:
         parts: dict[tuple[str, str], Any] = {}
         for study in phase.STUDIES:
             for data in study.data if study.family == "phase" else ():
-                for part in study.scale(data, scale).parts:
-                    assert parts.setdefault((data, part.name), part) == part
+                whole = study.scale(data, scale)
+                for part in whole.parts:
+                    same = replace(part, data={"limit": whole.limit, **part.data})
+                    assert parts.setdefault((data, part.name), same) == same
+
+
+def test_limit_replaces_those_of_all_networks() -> None:
+    whole = phase_points.every_scale("cifar10", "cpu")
+    assert whole.limit is None and {part.data["limit"] for part in whole.parts} == {24_000, 9_000}
+    few = _limited(whole, 500)
+    assert few.limit == 500 and {part.data["limit"] for part in few.parts} == {500}
+    assert phase_points.network_scale("cifar10", "cpu").limit == 24_000
 
 
 def test_long_training_moves_photographs_and_nothing_else() -> None:
@@ -314,7 +331,7 @@ def test_fresh_critic_tells_turned_features_that_nothing_hides(parity: Splits) -
 
 
 def test_study_of_the_critic_compares_the_same_network_with_and_without() -> None:
-    found = phase_critic.rows(data="digits", scale="smoke")
+    found = phase_critic.rows(data="digits", scale="smoke", limit=400)
     names = [row.name for row in found]
     assert len(set(names)) == len(names)
     asked = [row for row in found if row.asked is not None]

@@ -29,7 +29,8 @@ class Effort:
     geometry         how the picture of the payloads is made
     threats          the only threats that are tried; None: all
 
-    suspects         records whose membership is in question
+    suspects         records whose membership is in question; half of them are the owner's
+    predicates       by each way of singling people out
 
     For synthetic releases:
     canary_runs, draws, questions   learning runs with a canary, transcripts drawn in each world of each, and the
@@ -56,6 +57,7 @@ class Effort:
     geometry: Geometry = "pca"
     threats: tuple[str, ...] | None = None
     suspects: int = 2000
+    predicates: int = 1000
     canary_runs: int = 1
     draws: int = 400_000
     questions: int = 400
@@ -87,6 +89,7 @@ SMOKE = Effort(
     repeats=3,
     averages=(4,),
     suspects=1000,
+    predicates=300,
     draws=20_000,
     questions=50,
     canaries=30,
@@ -106,6 +109,7 @@ FULL = Effort(
     repeats=15,
     averages=(4, 16, 64),
     suspects=10_000,
+    predicates=5000,
     canary_runs=5,
     draws=1_000_000,
     questions=5000,

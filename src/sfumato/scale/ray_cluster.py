@@ -7,6 +7,7 @@ processes of one machine would, so a comparison goes on wherever it was stopped,
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -54,8 +55,9 @@ def cluster(address: str | None, jobs: int | None = None) -> Iterator[RayCluster
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     try:
         if address is None:
-            ray.init(num_cpus=jobs, include_dashboard=False, object_store_memory=_STORE, **quiet)
+            ray.init(address="local", num_cpus=jobs, include_dashboard=False, object_store_memory=_STORE, **quiet)
         else:
+            _answers(address)
             ray.init(address=address, **quiet)
     except (ConnectionError, RuntimeError, TimeoutError, ValueError) as error:
         where = "this machine" if address is None else address
@@ -65,6 +67,17 @@ def cluster(address: str | None, jobs: int | None = None) -> Iterator[RayCluster
         yield RayCluster()
     finally:
         ray.shutdown()
+
+
+def _answers(address: str) -> None:
+    """Raise at once if nobody listens there: Ray would wait for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        raise UsageError(f"--address {address}: write it as host:port.")
+    try:
+        socket.create_connection((host, int(port)), timeout=_PATIENCE).close()
+    except OSError as error:
+        raise ConnectionError(error.strerror or str(error)) from None
 
 
 class RayCluster:

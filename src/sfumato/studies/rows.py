@@ -12,9 +12,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.errors import RuleBroken
+from sfumato.core.errors import DataError, RuleBroken
 from sfumato.core.intervals import Interval, bootstrap, mean_interval, students_t
 from sfumato.core.run_folder import EACH_RECORD, read_tensors
+from sfumato.core.score import mixed_versions
 from sfumato.studies.verdicts import HOLDS, OPEN, Asked, verdict
 
 Results = Sequence[Mapping[str, Any]]
@@ -184,6 +185,10 @@ def aligned(*scored: Scored) -> tuple[list[Values], npt.NDArray[Any] | None]:
 
 
 def _pairs(ours: Scored, theirs: Scored) -> tuple[Values, Values, npt.NDArray[Any] | None]:
+    seen = [(score["attack"], score.get("attack_version", 1)) for _, score in (ours, theirs)]
+    if mixed_versions(seen):
+        both = f"{ours[0]['point']} and {theirs[0]['point']}"
+        raise DataError(f"{both} were attacked by different versions of {seen[0][0]}: measure both again.")
     (a, b), whose = aligned(ours, theirs)
     return a, b, whose
 

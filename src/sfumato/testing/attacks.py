@@ -21,6 +21,7 @@ from sfumato.core.score import Score
 from sfumato.core.threats import threat
 from sfumato.mechanisms.base import Mechanism
 from sfumato.testing.mechanisms import parity_digits
+from sfumato.testing.second_device import second_device
 
 TINY = replace(
     SMOKE,
@@ -125,6 +126,12 @@ class AttackConformance:
     def test_attack_is_repeatable(self, attack: Attack, plain: Mechanism, splits: Splits) -> None:
         first, second = (AuditStage(plain, splits).score(attack).value for _ in range(2))
         assert first == second
+
+    def test_attack_guesses_the_same_on_another_device(self, attack: Attack, plain: Mechanism, splits: Splits) -> None:
+        near = AuditStage(plain, splits).score(attack)
+        with second_device():
+            far = AuditStage(plain, splits).score(attack)
+        assert near.ci[0] <= far.value <= near.ci[1]
 
     def test_attack_refuses_auxiliary_data_with_victims_in_it(
         self, attack: Attack, plain: Mechanism, splits: Splits

@@ -22,6 +22,7 @@ from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.capabilities import Answers, Classifies, HasDecoder, Samples
 from sfumato.mechanisms.device_secret import SECRET_VARIABLE, make_secret
+from sfumato.testing.second_device import second_device
 from sfumato.workflow import release_run, sample_run
 
 Make = Callable[..., Mechanism]
@@ -148,6 +149,26 @@ class MechanismConformance:
         small = splits.owner.take(slice(None, None, 4))  # every class
         first, second = (make().fit(small).state() for _ in range(2))
         assert all(torch.equal(first[key], second[key]) for key in first)
+
+    def test_another_device_gives_the_same_weights_and_releases(
+        self, make: Make, fitted: Mechanism, splits: Splits
+    ) -> None:
+        small, few = splits.owner.take(slice(None, None, 4)), splits.victim.take(slice(0, 20))
+        given = {"epsilon": 20.0} if fitted.traits.synthetic else {}
+        given |= {key: value for key, value in fitted.get_params().items() if key == "base"}
+        with second_device() as device:
+            far = make(**given).fit(small)
+            there = {p.device for network in far._modules().values() for p in network.parameters()}
+            released = None if far.traits.synthetic else far.transform(few.x, private=few.private, seed=1)
+        assert there <= {device}  # nothing stays behind
+        assert all(tensor.device.type == "cpu" for tensor in far.state().values())  # afterwards it is at home
+        if released is None:
+            return  # noise that protects has no seed
+        near = make(**given).fit(small)
+        for key, weight in near.state().items():
+            assert torch.allclose(weight, far.state()[key], atol=0.02, rtol=0.02), key
+        there_after_all = far.transform(few.x, private=few.private, seed=1)  # what was fitted there works here
+        assert np.abs(released - there_after_all).max() <= 1e-3 * max(1.0, float(np.abs(released).max()))
 
     def test_unfitted_mechanism_refuses_to_release(self, make: Make, splits: Splits) -> None:
         with pytest.raises(UsageError, match="not fitted"):

@@ -8,6 +8,7 @@ array. And stricter: nothing random may be drawn on it, as a seed would mean som
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -98,6 +99,8 @@ def _run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, doubles: b
     inference = torch.is_inference_mode_enabled() and not (shares and not args[0].is_inference())
     with torch.inference_mode(inference):  # a view of an ordinary tensor is one
         out = tree_map(lambda x: Far(x) if isinstance(x, Tensor) else x, found)
+    if not far:
+        return out  # it has just come here, and shares nothing
     with torch.inference_mode(False):  # which knows no aliases
         return return_and_correct_aliasing(func, args, kwargs, out)  # type: ignore[no-untyped-call]
 
@@ -115,5 +118,6 @@ def _shown(tensor: Tensor) -> str:
 @contextmanager
 def second_device(*, doubles: bool = True) -> Iterator[torch.device]:
     """Inside, everything of sfumato works on the device; without ``doubles`` it is like Apple's, which has none."""
-    with _Device(doubles=doubles), compute.placed(Placement(DEVICE, doubles=doubles)):
+    with warnings.catch_warnings(), _Device(doubles=doubles), compute.placed(Placement(DEVICE, doubles=doubles)):
+        warnings.filterwarnings("ignore", message=".*copying from a non-meta parameter")  # torch cannot know
         yield DEVICE

@@ -11,10 +11,12 @@ import torch
 from sfumato.auditing import Audit, Controls, Effort
 from sfumato.auditing.auditor import audit_steps
 from sfumato.auditing.result import Say
-from sfumato.auditing.steps import Steps
+from sfumato.auditing.steps import AuditSteps
+from sfumato.core import compute
 from sfumato.core.dataset import Splits
 from sfumato.core.errors import DataError
 from sfumato.core.run_folder import EACH_RECORD, RunFolder, atomic, write_tensors
+from sfumato.core.schema import Schema
 from sfumato.core.score import each_record
 from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.capabilities import LearnsByCounter
@@ -32,7 +34,7 @@ def to_be_audited(path: Path, *, again: bool) -> RunFolder:
     return run
 
 
-def opened(run: RunFolder, effort: Effort, splits: Splits | None, controls: Controls, say: Say) -> Steps:
+def opened(run: RunFolder, effort: Effort, splits: Splits | None, controls: Controls, say: Say) -> AuditSteps:
     """The steps of a run's audit, if its records (or ``splits``) are still those that it was fitted on."""
     config = run.config()
     mechanism = load_mechanism(run.path)
@@ -59,6 +61,7 @@ def opened(run: RunFolder, effort: Effort, splits: Splits | None, controls: Cont
 def store(run: RunFolder, result: Audit, effort: Effort) -> dict[str, Any]:
     """Write an audit into its run folder; ``scores.json`` comes last, as the mark that it is whole."""
     scores = {"run": str(run.path), **result.to_json(), "effort": asdict(effort)}
+    scores["precision"] = compute.precision_for(Schema.from_json(run.read_json("schema.json")).size)
     for attack in sorted({score.attack for score in result.attacks}):
         found = [score.to_json() for score in result.attacks if score.attack == attack]
         run.write_json(f"attacks/{attack}.json", {"attack": attack, "scores": found})

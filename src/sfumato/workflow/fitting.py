@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import sfumato
+from sfumato.core import compute
 from sfumato.core.dataset import Dataset, Splits
 from sfumato.core.errors import DataError, SfumatoError
 from sfumato.core.run_folder import RunFolder, read_json
@@ -155,6 +156,9 @@ def fit_run(
         RunFolder.refuse_used(out)  # before the data are read: that may take long
     splits = splits or splits_of(config)
     _disjoint_base(config, splits)
+    precision = compute.precision_for(splits.owner.x[0].size)
+    if precision != "fp32":  # it decides figures, so that a run goes on in the same one
+        config = {**config, "run": {**config["run"], "precision": precision}}
     if not splits.owner.named:
         schema = splits.schema
         labels = [schema.label_text(name) for name in (*schema.utility, *schema.private)]

@@ -19,6 +19,7 @@ from sfumato.core.run_folder import RunFolder, atomic, write_json
 from sfumato.core.schema import Schema
 from sfumato.data import decode_table, stream
 from sfumato.data.encoding.images import png
+from sfumato.data.encoding.tables import Unseen
 from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.capabilities import NeedsSecret, ReleasesWhole
@@ -41,6 +42,7 @@ def release_run(
     labels: bool = False,
     unprotected: bool = False,
     ledger: Path | None = None,
+    unseen: bool = False,
     say: Callable[[int], None] = lambda _: None,
     warn: Warn = lambda _: None,
 ) -> dict[str, Any]:
@@ -52,7 +54,8 @@ def release_run(
     releases no labels. The card's guarantee is that of this release: a condition that does not hold for these records
     leaves nothing promised. The folder appears when it is complete. ``say`` hears the number of records done,
     ``warn`` what the owner should know. What a proven (ε, δ) spends on these records is noted in the ``ledger`` of the
-    data, by default beside them.
+    data, by default beside them. With ``unseen`` a category that training never saw counts as missing instead of
+    stopping the release, where a missing value can be represented; the card says how many did.
     """
     terms = terms_of(path, labels=labels, unprotected=unprotected)
     mechanism, traits = terms.mechanism, terms.mechanism.traits
@@ -60,8 +63,14 @@ def release_run(
     shape: tuple[int, ...] = ()
     with writable(out) as part:
         writer = None
+        counted = Unseen() if unseen else None
         batches = stream(
-            source, mechanism.schema_, batch_rows=BATCH_ROWS, utility=terms.labels, private=traits.reads_private
+            source,
+            mechanism.schema_,
+            batch_rows=BATCH_ROWS,
+            utility=terms.labels,
+            private=traits.reads_private,
+            unseen=counted,
         )
         with _releases(mechanism, seen.watched(batches), terms.labels, part) as releases:
             for release in releases:
@@ -78,6 +87,10 @@ def release_run(
             writer.close()
             kept = terms.kept(seen, warn)
             card = terms.card(kept, rows, shape, digest.hexdigest())
+            if counted:
+                many = ", ".join(f"{number:,} of '{column}'" for column, number in counted.items())
+                warn(sentence := f"values that training never saw counted as missing: {many}")
+                card = {**card, "warnings": [*card["warnings"], f"{sentence}."], "unseen": dict(counted)}
             write_json(part / CARD, card)
             charge(kept, source, out, ledger, warn)
         keep_mark(path, terms.mark)
@@ -103,7 +116,7 @@ class WholeFile:
 
 
 @dataclass(frozen=True)
-class Terms:
+class ReleaseTerms:
     """What may leave of a run, and what is promised about it; ``mark`` is the device's secret, if one is needed."""
 
     mechanism: Mechanism
@@ -136,7 +149,7 @@ class Terms:
         }
 
 
-def terms_of(path: Path, *, labels: bool, unprotected: bool) -> Terms:
+def terms_of(path: Path, *, labels: bool, unprotected: bool) -> ReleaseTerms:
     """What a release of the run in ``path`` may hold; what it may not is refused before a record is read."""
     RunFolder.open(path)
     mechanism = load_mechanism(path)
@@ -157,7 +170,7 @@ def terms_of(path: Path, *, labels: bool, unprotected: bool) -> Terms:
         )
     if labels and PAYLOAD in mechanism.schema_.utility:
         raise DataError(f"the utility label '{PAYLOAD}' has the name of the payload's column: rename it and fit again.")
-    return Terms(mechanism, promised, labels, mark)
+    return ReleaseTerms(mechanism, promised, labels, mark)
 
 
 def written_to(path: Path, schema: Any) -> Any:

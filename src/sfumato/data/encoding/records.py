@@ -15,7 +15,7 @@ from sfumato.data.encoding import images, signals
 from sfumato.data.encoding.audio import log_mel, read_wav
 from sfumato.data.encoding.list_cells import check_finite, dense, first_null, is_encoded, is_list
 from sfumato.data.encoding.raw_contents import raw_contents
-from sfumato.data.encoding.tables import as_text, check_sums, encode_table, encode_vectors
+from sfumato.data.encoding.tables import Unseen, as_text, check_sums, encode_table, encode_vectors
 from sfumato.data.file_errors import Place
 from sfumato.data.labels import encode_labels
 from sfumato.data.readers.source import Source
@@ -30,6 +30,7 @@ def encode_batch(
     *,
     name: str,
     side: int | None = None,
+    unseen: Unseen | None = None,
 ) -> Dataset:
     """Encode one batch with the labels and ids that ``roles`` names."""
     codes = {
@@ -39,7 +40,7 @@ def encode_batch(
         for label in roles.labels
     }
     return Dataset(
-        x=encode_records(source, batch, first_row, schema, side),
+        x=encode_records(source, batch, first_row, schema, side, unseen),
         schema=schema,
         utility={label.name: codes[label.name] for label in roles.utility},
         private={label.name: codes[label.name] for label in roles.private},
@@ -50,7 +51,14 @@ def encode_batch(
     )
 
 
-def encode_records(source: Source, batch: Any, first_row: int, schema: Schema, side: int | None = None) -> FloatArray:
+def encode_records(
+    source: Source,
+    batch: Any,
+    first_row: int,
+    schema: Schema,
+    side: int | None = None,
+    unseen: Unseen | None = None,
+) -> FloatArray:
     """Encode the records alone as float32 ``(rows, *shape)`` in [0, 1]."""
     column = schema.x_columns[0]
     array = batch.column(column)
@@ -73,7 +81,7 @@ def encode_records(source: Source, batch: Any, first_row: int, schema: Schema, s
         check_finite(cells, where)
         return encode_vectors(cells, schema.columns, where)
     check_sums(batch, schema, source.label, first_row)
-    return encode_table(batch, schema.columns, source.label, first_row)
+    return encode_table(batch, schema.columns, source.label, first_row, unseen)
 
 
 def ids_of(source: Source, batch: Any, first_row: int, column: str | None) -> npt.NDArray[Any]:

@@ -6,6 +6,7 @@ missing. ``TableFit`` learns the columns from training records in one pass.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -178,14 +179,24 @@ class TableFit:
         return Column(name, "numeric", low=seen.low, high=seen.high, nullable=seen.missing, integer=seen.whole)
 
 
-def encode_table(batch: Any, columns: Sequence[Column], file: str, first_row: int) -> FloatArray:
-    """Encode records as vectors laid out by ``columns``. A category or gap that training never had raises."""
+Unseen = Counter[str]
+"""How many categories that training never saw counted as missing, by column."""
+
+
+def encode_table(
+    batch: Any, columns: Sequence[Column], file: str, first_row: int, unseen: Unseen | None = None
+) -> FloatArray:
+    """Encode records as vectors laid out by ``columns``. A category or gap that training never had raises; with
+    ``unseen`` such a category is counted there, and is missing."""
     out = np.zeros((batch.num_rows, sum(column.width for column in columns)), dtype=np.float32)
     start = 0
     for column in columns:
         target = out[:, start : start + column.width]
-        encode = _encode_numeric if column.kind == "numeric" else _encode_categorical
-        encode(batch.column(column.name), column, target, Place(file, column.name, first_row))
+        where = Place(file, column.name, first_row)
+        if column.kind == "numeric":
+            _encode_numeric(batch.column(column.name), column, target, where)
+        else:
+            _encode_categorical(batch.column(column.name), column, target, where, unseen)
         start += column.width
     return out
 
@@ -223,7 +234,7 @@ def _encode_numeric(array: Any, column: Column, out: FloatArray, where: Place) -
         out[:, 1] = missing
 
 
-def _encode_categorical(array: Any, column: Column, out: FloatArray, where: Place) -> None:
+def _encode_categorical(array: Any, column: Column, out: FloatArray, where: Place, unknown: Unseen | None) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -233,11 +244,18 @@ def _encode_categorical(array: Any, column: Column, out: FloatArray, where: Plac
     found = pc.index_in(text, value_set=pa.array(column.categories, pa.string()))
     codes = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
     unseen = (codes < 0) & ~missing
-    if unseen.any():
+    if unseen.any() and unknown is not None and column.nullable:
+        unknown[column.name] += int(unseen.sum())
+        missing = missing | unseen
+    elif unseen.any():
         place = int(np.argmax(unseen))
         known = f"the {len(column.categories)} categories of "
         known += "the declared domain" if column.strict else "the training data"
         remedy = "map it to one of them or remove the row" + (", or correct the domain" if column.strict else "")
+        if unknown is not None:
+            remedy += "; it cannot count as missing, because no value of this column was missing in training"
+        elif column.nullable:
+            remedy += ", or release with --unseen missing"
         raise where.below(place).fault(f"'{text[place].as_py()}' is not among {known}", remedy)
     codes = np.where(missing, len(column.categories), codes)
     out[np.arange(len(codes)), codes] = 1

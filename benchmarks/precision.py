@@ -22,11 +22,11 @@ def run() -> dict[str, Any]:
     inside = 0
     for seed in range(SEEDS):
         intervals = {}
-        for precision in seconds:
+        for precision, spent in seconds.items():
             with using(Compute(precision=precision)):
                 started = time.process_time()
                 accuracy, error, intervals[precision] = _figures(seed)
-                seconds[precision].append(time.process_time() - started)
+                spent.append(time.process_time() - started)
             figures[precision].append((accuracy, error))
         low, high = intervals["fp32"]
         inside += low <= figures["bf16"][-1][1] <= high

@@ -14,23 +14,30 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import (
+    adult_releases,
     ars_noise,
+    audit_jobs,
     dpsgd,
     filter_speed,
     help_time,
+    null_audits,
     phase_cost,
     phase_device,
     precision,
+    ray_release,
     release_memory,
     release_throughput,
     sweep_cost,
     synth_time,
+    threads,
     white_box,
 )
 
 BENCHMARKS = {
+    "adult-releases": adult_releases.run,
     "release-throughput": release_throughput.run,
     "release-memory": release_memory.run,
+    "ray-release": ray_release.run,
     "sweep-cost": sweep_cost.run,
     "help-time": help_time.run,
     "filter-speed": filter_speed.run,
@@ -39,7 +46,10 @@ BENCHMARKS = {
     "dpsgd": dpsgd.run,
     "ars-noise": ars_noise.run,
     "synth-time": synth_time.run,
+    "null-audits": null_audits.run,
     "white-box": white_box.run,
+    "threads": threads.run,
+    "audit-jobs": audit_jobs.run,
     "precision": precision.run,
 }
 RESULTS = Path(__file__).parent.parent / "docs" / "results" / "bench.json"

@@ -15,7 +15,7 @@ from sfumato.core.randomness import Secure
 from sfumato.data import load_splits
 from sfumato.mechanisms.phase.arrangement import Arrangement
 from sfumato.mechanisms.phase.companies import Companies
-from sfumato.mechanisms.phase.keys import hide, turn
+from sfumato.mechanisms.phase.keys import draw_keys, hide, turn
 from sfumato.mechanisms.phase.mechanism import Phase
 from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
@@ -56,15 +56,32 @@ def _compare(d: int) -> dict[str, Any]:
             _, keys = hide(features, seats.rows, Secure(), reflections=True)
         turn(answers, keys, back=True)
 
-    ratios = []
+    with arrangement.of(x, Origin(x), Secure()) as seats:
+        rows = seats.rows.copy()
+    _, known = hide(features, rows, Secure(), reflections=True)
+    parts: dict[str, Callable[[], object]] = {
+        "hashing records": lambda: Origin(x).contents,
+        "drawing keys": lambda: draw_keys(Secure(), RECORDS, d, reflections=True),
+        "keys and turning": lambda: hide(features, rows, Secure(), reflections=True),
+        "turning back": lambda: turn(answers, known, back=True),
+    }
+    ratios: list[float] = []
+    shares: dict[str, list[float]] = {name: [] for name in parts}
     for _ in range(ROUNDS):
         first, hiding, second = (_seconds(work) for work in (layers, rest, layers))
-        ratios.append(hiding / ((first + second) / 2))
+        unit = (first + second) / 2
+        ratios.append(hiding / unit)
+        for name, part in parts.items():
+            shares[name].append(_seconds(part) / unit)
     quartiles = statistics.quantiles(ratios, n=4)
-    return {"share": round(statistics.median(ratios), 3), "quartiles": [round(q, 3) for q in quartiles]}
+    return {
+        "share": round(statistics.median(ratios), 3),
+        "quartiles": [round(q, 3) for q in quartiles],
+        "of which": {name: round(statistics.median(each), 3) for name, each in shares.items()},
+    }
 
 
-def _seconds(work: Callable[[], None]) -> float:
+def _seconds(work: Callable[[], object]) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started

@@ -84,3 +84,10 @@ def test_an_unknown_study_is_refused_before_anything_is_measured(
 ) -> None:
     assert measure.main(["ran-figure33"]) == 2
     assert "did you mean 'ran-figure3'" in capsys.readouterr().err
+
+
+def test_claim_that_a_test_shows_names_it(collect: ModuleType) -> None:
+    said = collect.claim("phase-layers-turn")
+    line = collect.claim_line(said, [])
+    assert "**holds, shown by a test**" in line and f"`pytest {said.check}`" in line
+    assert "not measured yet" not in line

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.phase.mechanism import Phase as Phase
     from sfumato.mechanisms.ran.mechanism import RAN as RAN
     from sfumato.mechanisms.synth.mechanism import Synth as Synth
+    from sfumato.workflow import audit_release as audit_release
     from sfumato.workflow import load_run as load_run
     from sfumato.workflow import sweep as sweep
 
@@ -39,6 +40,7 @@ _HOME = {
     "Synth": "mechanisms.synth.mechanism",
     "VAE": "mechanisms.filter.vae",
     "audit": "auditing",
+    "audit_release": "workflow",
     "load": "data",
     "load_run": "workflow",
     "load_splits": "data",
@@ -49,7 +51,7 @@ _HOME = {
 
 __all__ = [  # noqa: RUF022 — ``_HOME`` in order, which a type checker cannot read
     "ARS", "Dataset", "Filter", "LinearFilter", "Phase", "RAN", "Splits", "Synth", "VAE", "__version__", "audit",
-    "load", "load_run", "load_splits", "split", "sweep", "to_phase",
+    "audit_release", "load", "load_run", "load_splits", "split", "sweep", "to_phase",
 ]  # fmt: skip
 
 

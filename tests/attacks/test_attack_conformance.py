@@ -13,8 +13,14 @@ from sfumato.attacks.base import Attack, ReconstructionAttack
 from sfumato.attacks.reconstruction.encoder_inversion import EncoderInversion
 from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
 from sfumato.attacks.reconstruction.latent_search import LatentSearch
+from sfumato.attacks.reconstruction.ridge_inverse import RidgeInverse
 from sfumato.attacks.registry import features_suite
-from sfumato.attacks.reidentification.candidates import ReidentifyByDecoding, ReidentifyByEncoder, ReidentifyByQuery
+from sfumato.attacks.reidentification.candidates import (
+    ReidentifyByAlignment,
+    ReidentifyByDecoding,
+    ReidentifyByEncoder,
+    ReidentifyByQuery,
+)
 from sfumato.core.dataset import FloatArray, Splits
 from sfumato.core.errors import RuleBroken
 from sfumato.core.knowledge import Knowledge, Truth
@@ -33,6 +39,8 @@ ATTACKS: list[Attack] = [
     ReidentifyByDecoding(inverse=residual),
     ReidentifyByEncoder(),
     ReidentifyByQuery(),
+    RidgeInverse(),
+    ReidentifyByAlignment(),
 ]
 
 

@@ -14,7 +14,7 @@ from sfumato.attacks.attribute.utility_floor import ByUtility, UtilityReading
 from sfumato.attacks.base import AttributeAttack
 from sfumato.attacks.shared_labels import LabelMean, LabelOnly
 from sfumato.auditing import SMOKE
-from sfumato.auditing.repeated_releases import repeated_scores
+from sfumato.auditing.repeated_releases import repeated_steps
 from sfumato.core.dataset import Dataset, FloatArray, Splits
 from sfumato.core.guarantee import empirical
 from sfumato.core.knowledge import Knowledge, Truth
@@ -109,13 +109,13 @@ def test_the_floor_is_what_follows_from_the_utility_that_is_read() -> None:
 def test_who_averages_more_releases_reads_more(fitted: dict[str, Mechanism], parity: Splits) -> None:
     effort = replace(SMOKE, averages=(4, 16), threats=("attribute",))
     scene = AuditStage(fitted["noisy"], parity, effort).scene
-    found = [s for s in repeated_scores(scene, lambda _: None) if s.metric == "auroc"]
+    found = [s for step in repeated_steps(scene) for s in step.do(lambda _: None).repeated if s.metric == "auroc"]
     assert [(s.attack, s.releases) for s in found] == [("probe-residual-of-4", 4), ("probe-residual-of-16", 16)]
     assert 0.6 < found[0].value < found[1].value
 
 
 def test_a_release_that_never_changes_is_not_averaged(fitted: dict[str, Mechanism], parity: Splits) -> None:
-    assert repeated_scores(AuditStage(fitted["dnn"], parity, SMOKE).scene, lambda _: None) == ()
+    assert not list(repeated_steps(AuditStage(fitted["dnn"], parity, SMOKE).scene))
 
 
 def test_the_residual_probe_reads_payloads_of_any_width() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from threadpoolctl import threadpool_info
 
 from sfumato.core import compute
 from sfumato.core.errors import UsageError
@@ -37,6 +38,7 @@ def test_threads_are_given_back_after_the_work_and_after_an_error() -> None:
     before = torch.get_num_threads()
     with pytest.raises(ZeroDivisionError), compute.using(compute.Compute(threads=2)), compute.threads(10):
         assert torch.get_num_threads() == 2
+        assert {library["num_threads"] for library in threadpool_info()} == {2}, "also those of linear algebra"
         _ = 1 / 0
     assert torch.get_num_threads() == before
 

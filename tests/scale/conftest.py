@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,10 @@ class TwoNodes:
     def __init__(self) -> None:
         from ray.cluster_utils import Cluster
 
-        one = {"num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False}
+        self._folder = tempfile.TemporaryDirectory(
+            ignore_cleanup_errors=True, prefix="ray", dir="/tmp"
+        )  # or other programs find and join them
+        one = {"num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False, "temp_dir": self._folder.name}
         self._cluster = Cluster(initialize_head=True, head_node_args=one)
         self.second = self._cluster.add_node(num_cpus=1, object_store_memory=STORE)
         self.address: str = self._cluster.address
@@ -39,6 +43,7 @@ class TwoNodes:
 
     def stop(self) -> None:
         self._cluster.shutdown()
+        self._folder.cleanup()
 
 
 def _child(pid: int, parent: int, doing: str) -> bool:

@@ -21,7 +21,7 @@ from sfumato.core.dataset import Splits
 from sfumato.core.errors import DataError
 from sfumato.data.encoding.images import png
 from sfumato.mechanisms.phase.mechanism import Phase
-from sfumato.studies import SCALES, phase, phase_critic, phase_points, run_study
+from sfumato.studies import SCALES, _limited, phase, phase_critic, phase_points, run_study
 from sfumato.studies.base import Scale
 from sfumato.studies.papers import paper
 from sfumato.studies.phase_pictures import draw_pictures
@@ -105,14 +105,14 @@ def test_discriminator_that_knows_the_input_exceeds_the_maximum_over_those_that_
     assert 0.0 - (-np.abs(a - fake)).mean() > 0.5
 
 
-# The paper's other data sets ------------------------------------------------------------------------------------------
+# The paper's other data sets ----------------------------------------------------------------------------------------
 
 
 def write_pictures(folder: Path, classes: int, sizes: tuple[int, int], **columns: Any) -> None:
     """Parquet in the form of the public source: a few small pictures of every class, whose colour tells it."""
     rng = np.random.default_rng(0)
     folder.mkdir(parents=True)
-    for part, each in (("train", 3), ("test", 2)):
+    for part, each in (("train", 3), ("test", 1)):
         labels = np.tile(np.arange(classes), each)
         cells = []
         for label in labels:
@@ -131,29 +131,35 @@ def only(name: str, *points: str) -> Callable[[str, str], Scale]:
         whole = phase_points.table2_scale(data, size)
         (part,) = (part for part in whole.parts if part.name == name)
         kept = tuple(point for point in part.points if point.id in points)
-        return replace(whole, parts=(replace(part, points=kept, effort=replace(TINY, threats=("key",))),))
+        return replace(whole, parts=(replace(part, points=kept, effort=replace(TINY, task_epochs=0, threats=())),))
 
     return scale
 
 
 @pytest.mark.parametrize(
-    ("data", "network", "sizes", "row"),
-    [("cifar100", "lenet", (32, 32), "lenet-cifar100"), ("cub200", "vgg16", (70, 90), "vgg16-cub200")],
+    ("data", "network", "sizes", "point_", "column"),
+    [("cifar100", "lenet", (32, 32), PUBLISHED, "ours"), ("cub200", "vgg16", (70, 90), "split", "original")],
 )
 def test_sets_of_many_classes_run_as_soon_as_their_files_are_there(
-    data: str, network: str, sizes: tuple[int, int], row: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: str,
+    network: str,
+    sizes: tuple[int, int],
+    point_: str,
+    column: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    classes = {"cifar100": 100, "cub200": 200}[data]
     more = {"group": lambda labels: labels // 5} if data == "cifar100" else {}
-    write_pictures(tmp_path / "data" / data, {"cifar100": 100, "cub200": 200}[data], sizes, **more)
+    write_pictures(tmp_path / "data" / data, classes, sizes, **more)
     monkeypatch.setenv("SFUMATO_DATA", str(tmp_path / "data"))
     study = next(study for study in phase.STUDIES if study.name == "phase-table2")
-    monkeypatch.setitem(study.__dict__, "scale", only(network, "split", PUBLISHED))
+    monkeypatch.setitem(study.__dict__, "scale", only(network, point_))
     found = run_study("phase-table2", data=data, scale="smoke", out=tmp_path / "out")
-    errors = {one["name"]: one for one in found["rows"] if one["metric"] == "error"}
-    printed = paper("phase").figures["Table 2, error rates"][row]
-    assert errors[f"{network} split: error rate"]["paper"] == printed["original"]
-    assert errors[f"{network} {PUBLISHED}: error rate"]["paper"] == printed["ours"]
-    assert errors[f"{network} split: error rate"]["n"] == {"cifar100": 200, "cub200": 400}[data]
+    (error,) = (row for row in found["rows"] if row["metric"] == "error")
+    assert error["name"] == f"{network} {point_}: error rate"
+    assert error["paper"] == paper("phase").figure("Table 2, error rates", f"{network}-{data}", column)
+    assert error["n"] == classes
 
 
 @pytest.mark.parametrize("data", ["cifar100", "cub200"])
@@ -188,8 +194,18 @@ def test_tables_share_the_points_of_a_network() -> None:
         parts: dict[tuple[str, str], Any] = {}
         for study in phase.STUDIES:
             for data in study.data if study.family == "phase" else ():
-                for part in study.scale(data, scale).parts:
-                    assert parts.setdefault((data, part.name), part) == part
+                whole = study.scale(data, scale)
+                for part in whole.parts:
+                    same = replace(part, data={"limit": whole.limit, **part.data})
+                    assert parts.setdefault((data, part.name), same) == same
+
+
+def test_limit_replaces_those_of_all_networks() -> None:
+    whole = phase_points.every_scale("cifar10", "cpu")
+    assert whole.limit is None and {part.data["limit"] for part in whole.parts} == {24_000, 9_000}
+    few = _limited(whole, 500)
+    assert few.limit == 500 and {part.data["limit"] for part in few.parts} == {500}
+    assert phase_points.network_scale("cifar10", "cpu").limit == 24_000
 
 
 def test_long_training_moves_photographs_and_nothing_else() -> None:
@@ -201,7 +217,7 @@ def test_long_training_moves_photographs_and_nothing_else() -> None:
         assert all(point.params["augment"] and point.params["epochs"] >= 100 for point in part.points)
 
 
-# Faces: forty labels --------------------------------------------------------------------------------------------------
+# Faces: forty labels ------------------------------------------------------------------------------------------------
 
 
 def test_error_of_several_labels_is_their_mean() -> None:
@@ -237,7 +253,7 @@ def test_faces_have_the_forty_attributes() -> None:
     assert set(phase_points.ATTRIBUTES) <= set(columns)
 
 
-# The paper's own factor -----------------------------------------------------------------------------------------------
+# The paper's own factor ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("error", "verdict_"), [(0.31, HOLDS), (0.25, FAILS)])
@@ -252,6 +268,17 @@ def test_error_is_put_to_the_papers_own_factor(error: float, verdict_: str) -> N
     assert row.asked is not None and row.asked.bound == pytest.approx(0.95 * factor)
     assert (row.asked.claim, row.asked.setting) == ("phase-by-a-factor", "paper")
     assert verdict(row.asked, row.ci, "cpu") == verdict_
+
+
+def test_attack_that_sees_a_few_victims_is_compared_without_pairs() -> None:
+    split = point("split", [1.0] * 3, score("inverse-residual", "l1", [0.1] * 3), part="lenet")
+    few = score("inverse-encoder", "l1", [0.2])
+    published = point("phase-published-d-2", [1.0] * 3, score("inverse-residual", "l1", [0.4] * 3), few, part="lenet")
+    rows = utility_and_privacy("cifar10", [split, published])
+    for end in ("over the baseline that hides most", "over the original network"):
+        row = named(rows, f"best attack on one message, {end}")
+        assert row.ours == pytest.approx(2.0)
+        assert row.ci == pytest.approx((2.0 - 0.05**0.5, 2.0 + 0.05**0.5), abs=0.02)
 
 
 def test_several_messages_have_a_row_and_an_adaptive_verdict_of_their_own() -> None:
@@ -277,7 +304,7 @@ def test_papers_cut_of_lenet_is_a_row_of_table_2() -> None:
     assert row.paper == paper("phase").figure("Table 2, error rates", "lenet-cifar10", "ours")
 
 
-# Eq. 8 ----------------------------------------------------------------------------------------------------------------
+# Eq. 8 --------------------------------------------------------------------------------------------------------------
 
 
 def told(real: list[float], turned: list[float], features: list[list[float]]) -> TurnedFeatures:
@@ -304,33 +331,27 @@ def test_fresh_critic_tells_turned_features_that_nothing_hides(parity: Splits) -
 
 
 def test_study_of_the_critic_compares_the_same_network_with_and_without() -> None:
-    found = phase_critic.rows(data="digits", scale="smoke")
+    found = phase_critic.rows(data="digits", scale="smoke", limit=400)
     names = [row.name for row in found]
     assert len(set(names)) == len(names)
     asked = [row for row in found if row.asked is not None]
     assert [row.metric for row in asked] == ["auroc", "auroc difference"]
     assert {row.asked.claim for row in asked if row.asked} == {"phase-critic-fooled"}
-    having, without = (
-        next(r.ours for r in found if r.name.startswith(f"{n}: a fresh")) for n in ("with Eq. 8", "without Eq. 8")
-    )
-    assert asked[1].ours == pytest.approx(without - having)
+    area = {row.name.split(":")[0]: row.ours for row in found if row.metric == "auroc"}
+    assert asked[1].ours == pytest.approx(area["without Eq. 8"] - area["with Eq. 8"])
     assert any(row.metric == "loss" and "Eq. 8's own" in row.name for row in found)
 
 
-# Pictures -------------------------------------------------------------------------------------------------------------
+# Pictures -----------------------------------------------------------------------------------------------------------
 
 
 def test_figure_shows_every_network_and_both_strategies(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     results = []
     attacks = ("inverse-residual", "inverse-critic", "inverse-intersect")
-    for name in ("split", "split-extra", "split-noisy-gamma-0.5", "phase-published-d-2"):
+    points = {"split": "split", "split-extra": "split-extra", "split-noisy-gamma-0.5": "split-noisy"}
+    for name, mechanism in {**points, "phase-published-d-2": "phase"}.items():
         one = point(name, [1.0], *(score(attack, "ssim", [0.5]) for attack in attacks))
-        mechanism = (
-            name
-            if name in ("split", "split-extra")
-            else name.split("-gamma")[0].replace("phase-published-d-2", "phase")
-        )
         one |= {"mechanism": mechanism, "params": {"d": 2, "gamma": 0.5}, "folder": str(tmp_path / name)}
         (tmp_path / name).mkdir()
         kept = {f"recon/{attack}": rng.random((8, 3, 32, 32), dtype=np.float32) for attack in attacks}

@@ -134,6 +134,8 @@ def test_the_study_compares_those_that_finish_and_names_those_that_do_not(tmp_pa
     theirs = rows["SmartNoise MST, ε = 2: boosted-trees, accuracy"]
     assert ours.ours > 0.7 and ours.ci[0] <= ours.ours <= ours.ci[1] and theirs.ours > 0.9, "it draws the records again"
     assert (ours.seeds, theirs.seeds) == (2, 1)
+    share = float(np.bincount(test.utility["income"]).max() / len(test))
+    assert (ours.n, ours.majority, theirs.majority) == (len(test), pytest.approx(share), pytest.approx(share))
     assert ours.ci[1] - ours.ci[0] > theirs.ci[1] - theirs.ci[0], "two runs differ, and their interval holds that too"
     assert "SmartNoise AIM, ε = 2: cells" in rows
     assert rows["the real records: logistic, auroc"].ours > 0.9

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ import pytest
 
 from sfumato.core.errors import RuleBroken
 from sfumato.studies.papers import Claim
-from sfumato.studies.rows import Row, aligned, bound_row, difference, over_seeds, quotient, ratio
-from sfumato.studies.verdicts import ADAPTIVE, FAILS, FLAWED, HOLDS, OPEN, Asked, statuses, verdict
+from sfumato.studies.rows import Row, aligned, bound_row, difference, over_seeds, quotient, ratio, remainder
+from sfumato.studies.verdicts import ADAPTIVE, FAILS, FLAWED, HOLDS, OPEN, TESTED, Asked, statuses, verdict
 
 ABOVE = Asked("ran-x", "above", 0.5)
 
@@ -97,6 +98,8 @@ def test_quotient_of_different_victims_has_the_spread_of_both() -> None:
     value, ends = quotient(({}, ours), ({}, theirs))
     assert value == 2.0
     assert ends == pytest.approx(np.percentile(draws, [2.5, 97.5]), abs=0.03)
+    value, (low, high) = remainder(({}, ours), ({}, theirs))
+    assert value == 1.0 and (high - low) / 2 == pytest.approx((0.196**2 + 0.0588**2) ** 0.5)
 
 
 def test_pairs_of_one_person_count_as_one() -> None:
@@ -217,3 +220,12 @@ def test_status_is_told_apart_by_data_set() -> None:
 def test_claim_without_a_figure_is_not_settled_and_a_flawed_proof_is_said() -> None:
     assert statuses(CLAIM, [])[0].status == OPEN
     assert statuses(Claim("ran-x", "§1", "words", "asks", flaw="why"), [])[0].status == FLAWED
+
+
+def test_claim_that_a_test_shows_has_a_status_of_its_own_and_no_other_claim_gets_it() -> None:
+    shown = Claim("ran-x", "§1", "words", "asks", check="tests/x.py::test_y")
+    assert statuses(shown, [])[0].status == TESTED
+    assert statuses(replace(shown, studies=("ran-figure3",)), [])[0].status == OPEN, "a study has yet to be run"
+    assert statuses(replace(shown, flaw="why"), [])[0].status == FLAWED
+    stored = [{"claim": "ran-x", "setting": "paper", "verdict": FAILS}]
+    assert statuses(shown, [{"data": "mnist", "rows": stored}])[0].status == FAILS

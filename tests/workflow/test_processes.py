@@ -18,12 +18,12 @@ from sfumato.auditing.controls import Controls
 from sfumato.core import compute
 from sfumato.core.errors import DataError
 from sfumato.testing import TINY
-from sfumato.workflow import Point, compare
+from sfumato.workflow import Point, compare, fit_run, resolve
 from sfumato.workflow.processes import Job, side_by_side
 
 DATA = {"source": "digits", "limit": 150}
 POINTS = (
-    Point("dnn", {"epochs": 1}),
+    Point("noisy", {"noise": 0.3, "epochs": 1}),  # other noise at each query
     Point("ran", {"lam": 0.1, "epochs": 4}),
     Point("ran", {"lam": 0.01, "epochs": 4}),  # trains on from the one before
 )
@@ -42,7 +42,7 @@ def test_points_side_by_side_have_the_figures_of_points_one_after_the_other(tmp_
         compare(POINTS, DATA, one, effort=TINY)
     with compute.using(compute.Compute(threads=1, jobs=2)):
         results = compare(POINTS, DATA, two, effort=TINY, say=heard.append)
-    assert [result["point"] for result in results] == ["dnn", "ran-lam-0.1", "ran-lam-0.01"]
+    assert [result["point"] for result in results] == ["noisy-noise-0.3", "ran-lam-0.1", "ran-lam-0.01"]
     for point in POINTS:
         assert figures(two / "points" / point.id) == figures(one / "points" / point.id)
     assert {line.split()[0] for line in heard} == {"1/3", "2/3", "3/3"}
@@ -93,20 +93,19 @@ def test_a_control_is_measured_once_by_whoever_comes_first(tmp_path: Path) -> No
     assert log.read_text() == "measured\n"
 
 
-def test_interrupted_sweep_leaves_one_sentence_and_no_process(tmp_path: Path) -> None:
-    words = ["sweep", "ran", "--data", "digits", "--knob", "lam=0.1,0.01", "--limit", "600", "--jobs", "2"]
-    words += ["--out", str(tmp_path / "s"), "--set", "epochs=500"]
-    command = [sys.executable, "-c", "from sfumato.cli.main import main; main()", *words]
-    process = subprocess.Popen(
-        command,
+def begun(words: list[str]) -> subprocess.Popen[str]:
+    """A command in a process group of its own, which hears Ctrl-C also where a background shell does not."""
+    return subprocess.Popen(
+        [sys.executable, "-c", "from sfumato.cli.main import main; main()", *words],
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 — else ignored in a background shell
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
-    deadline = time.monotonic() + 240
-    while not list(tmp_path.glob("s/points/*/metrics.jsonl")) and time.monotonic() < deadline:
-        time.sleep(0.1)
+
+
+def assert_ends_in_one_sentence(process: subprocess.Popen[str]) -> None:
+    """After Ctrl-C, with no process left."""
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=180)
     assert process.returncode == 130
@@ -115,3 +114,25 @@ def test_interrupted_sweep_leaves_one_sentence_and_no_process(tmp_path: Path) ->
         for _ in range(300):  # the group is gone once its last process is reaped
             os.killpg(process.pid, 0)
             time.sleep(0.1)
+
+
+def test_interrupted_sweep_leaves_one_sentence_and_no_process(tmp_path: Path) -> None:
+    words = ["sweep", "ran", "--data", "digits", "--knob", "lam=0.1,0.01", "--limit", "600", "--jobs", "2"]
+    process = begun([*words, "--out", str(tmp_path / "s"), "--set", "epochs=500"])
+    deadline = time.monotonic() + 240
+    while not list(tmp_path.glob("s/points/*/metrics.jsonl")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert_ends_in_one_sentence(process)
+
+
+def test_interrupted_audit_leaves_one_sentence_no_process_and_nothing_half_written(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    config = resolve("ran", {**DATA, "utility": ["digit"]}, {"epochs": 1}, seed=0)
+    fit_run(config, run)
+    before = {path.name for path in run.iterdir()}
+    process = begun(["audit", str(run), "--jobs", "2"])
+    assert process.stderr is not None
+    while "inverse" not in (line := process.stderr.readline()):
+        assert line, "it ended before it was interrupted"
+    assert_ends_in_one_sentence(process)
+    assert {path.name for path in run.iterdir()} == before

@@ -32,7 +32,10 @@ Guess = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Measured:
-    """One metric of a guess, before it is compared with baseline and control; ``each`` is its value for each record."""
+    """One metric of a guess, before it is compared with baseline and control; ``each`` is its value for each record.
+
+    ``target`` is what it is about where an attack has several, ``n`` how many there were if not one for each guess.
+    """
 
     metric: str
     better_for_owner: Direction
@@ -41,6 +44,14 @@ class Measured:
     limits: tuple[float, float]
     primary: bool = False
     each: metrics.Values | None = field(default=None, repr=False)
+    target: str | None = None
+    note: str = ""
+    n: int | None = None
+
+    @property
+    def key(self) -> str:
+        """What tells it from the other figures of its guess."""
+        return metric_key(self.metric, self.target)
 
 
 @dataclass(frozen=True)
@@ -49,10 +60,15 @@ class Outcome:
 
     scores: tuple[Score, ...]
     guess: Guess = field(repr=False)
+    keys: tuple[str, ...] = ()
 
     def values(self) -> dict[str, float]:
         """Metric → value, to serve as the control of the same attack elsewhere."""
-        return {score.metric: score.value for score in self.scores}
+        return {key: score.value for key, score in self.by_key().items()}
+
+    def by_key(self) -> dict[str, Score]:
+        """The scores by the keys under which their controls are looked for."""
+        return dict(zip(self.keys, self.scores, strict=True))
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
@@ -72,6 +88,8 @@ class Attack(ABC):
     """Whether it compares several releases of the same victims (``knowledge.repeats``)."""
     one_by_one: ClassVar[bool] = False
     """Whether each victim costs it as much as the first: an audit shows it some of them."""
+    slow: ClassVar[bool] = False
+    """Whether it trains for long: where attacks run side by side, it is begun early."""
     grants: ClassVar[tuple[str, ...]] = ()
     """Secrets of the victims that it is told (``knowledge.granted``): an upper bound."""
     yardstick: ClassVar[bool] = False
@@ -80,6 +98,8 @@ class Attack(ABC):
     """The utility label from whose correlation alone the guess follows: then its figure is a floor."""
     undefended: ClassVar[Mapping[str, float]] = {}
     """Its figures without a defence, where they need no measuring: a secret that is known is known."""
+    known_baseline: ClassVar[Mapping[str, float]] = {}
+    """Its figures without a release, where they need no measuring: nobody is told from held-out people by nothing."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -150,6 +170,7 @@ class Attack(ABC):
         def of_victims(measured: Measured) -> bool:
             return measured.each is not None and len(measured.each) == len(victim)
 
+        measured = self.measure(guess, truth)
         scores = tuple(
             Score(
                 attack=self.name,
@@ -158,28 +179,35 @@ class Attack(ABC):
                 better_for_owner=m.better_for_owner,
                 value=m.value,
                 ci=m.ci,
-                baseline=baseline[m.metric],
-                control=(control or {}).get(m.metric),
-                n=n,
+                baseline=self.known_baseline.get(m.metric, baseline[m.key].value),
+                control=(control or {}).get(m.key),
+                n=n if m.n is None else m.n,
                 seconds=round(seconds, 3),
                 primary=m.primary,
-                target=self.target(),
+                target=m.target or self.target(),
                 limits=m.limits,
                 attack_version=self.version,
                 follows=self.follows,
-                encoder_control=(encoder_control or {}).get(m.metric),
-                people=people,
+                encoder_control=(encoder_control or {}).get(m.key),
+                people=people if m.n is None else None,
+                note=m.note,
                 each=m.each,
                 whose=victim.ids if of_victims(m) else None,
                 rows=truth.rows if of_victims(m) else None,
+                guessed=baseline[m.key].each,
             )
-            for m in self.measure(guess, truth)
+            for m in measured
         )
-        return Outcome(scores, guess)
+        return Outcome(scores, guess, tuple(m.key for m in measured))
 
     def params(self) -> dict[str, Any]:
         """The hyper-parameters."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    @property
+    def identity(self) -> str:
+        """What its figures hang on: hyper-parameters and version."""
+        return f"{self!r} v{self.version}"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.params().items())})"
@@ -249,10 +277,15 @@ class ReidentificationAttack(Attack):
         return [Measured("rate", "lower", float(found.mean()), interval, (0.0, 1.0), primary=True, each=found)]
 
 
-def _best_of_each(guesses: Sequence[Sequence[Measured]]) -> dict[str, float]:
+def metric_key(metric: str, target: str | None) -> str:
+    """A metric, and what it is about where that is not the attack's own target."""
+    return f"{metric}|{target}" if target else metric
+
+
+def _best_of_each(guesses: Sequence[Sequence[Measured]]) -> dict[str, Measured]:
     """For each metric what the guess gets that is worst for the owner."""
     return {
-        found[0].metric: (min if found[0].better_for_owner == "higher" else max)(one.value for one in found)
+        found[0].key: (min if found[0].better_for_owner == "higher" else max)(found, key=lambda one: one.value)
         for found in zip(*guesses, strict=True)
     }
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sfumato.attacks.attribute.queried_records import QueriedRecords
     from sfumato.attacks.base import Attack
     from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
+    from sfumato.core.coded_columns import CodedColumn
     from sfumato.core.schema import Schema
 
 GROUP = "sfumato.attacks"
@@ -36,6 +37,7 @@ def features_suite(
     starts: int = 2,
     labels_leave: bool = False,
     pictures: bool = False,
+    second: bool = False,
 ) -> list[Attack]:
     """Any payload that belongs to a record: reconstruction, re-identification, one set of probes a private label.
 
@@ -43,17 +45,24 @@ def features_suite(
     follows; ``renewals`` is how often they query a randomised mechanism anew (0: for every epoch); ``search`` and
     ``starts`` are the steps and starts of a search through the public encoder. Where utility labels may leave beside
     the payload, attacks that read them run, too. Where the payload is a picture like the record, a convolutional probe
-    reads it, too.
+    reads it, too. A ``second`` release by another pipeline is aligned with the first.
     """
     from sfumato.attacks.attribute.picture_probe import PictureProbe
     from sfumato.attacks.attribute.probes import KINDS, AttributeProbe, ResidualProbe
     from sfumato.attacks.attribute.queried_records import QueriedRecords
-    from sfumato.attacks.linkage.two_releases import LinkByDecoding, LinkByMetric, LinkByPayload
+    from sfumato.attacks.linkage.two_releases import (
+        LinkByAlignment,
+        LinkByDecoding,
+        LinkByMetric,
+        LinkByPayload,
+    )
     from sfumato.attacks.reconstruction.counting import CodebookAttack, CountingAttack
     from sfumato.attacks.reconstruction.encoder_inversion import EncoderInversion
     from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
     from sfumato.attacks.reconstruction.latent_search import LatentSearch
+    from sfumato.attacks.reconstruction.ridge_inverse import RidgeInverse
     from sfumato.attacks.reidentification.candidates import (
+        ReidentifyByAlignment,
         ReidentifyByDecoding,
         ReidentifyByEncoder,
         ReidentifyByQuery,
@@ -70,6 +79,7 @@ def features_suite(
     return [
         InverseNetwork(decoder="mirror", epochs=epochs, fewest_steps=steps, renewals=renewals),
         residual,
+        RidgeInverse(),
         EncoderInversion(inverse=residual, steps=search, starts=starts),
         LatentSearch(inverse=residual, steps=search, starts=max(1, starts // 2), training=steps),
         CountingAttack(),
@@ -81,9 +91,11 @@ def features_suite(
         ReidentifyByDecoding(inverse=residual),
         ReidentifyByQuery(),
         ReidentifyByEncoder(),
+        ReidentifyByAlignment(),
         LinkByPayload(),
         LinkByDecoding(inverse=residual),
         LinkByMetric(),
+        *([LinkByAlignment()] if second else []),
     ]
 
 
@@ -219,6 +231,48 @@ def membership_suite(labels: Sequence[str]) -> list[Attack]:
 
     by_class: list[Attack] = [NearestSynthetic(within=True), StudentLoss()] if labels else []
     return [NearestSynthetic(), DensityRatio(), SyntheticOrReal(), *by_class]
+
+
+def rows_suite(columns: Sequence[CodedColumn], *, asked: int = 1000) -> list[Attack]:
+    """Rows that belong to nobody in particular: singling out, linkability, inference, membership, copies."""
+    from sfumato.attacks.copies.copied_rows import ExactCopies, NearCopies, PartCopies, RareCopies
+    from sfumato.attacks.inference.unknown_columns import NearestRows, Trees
+    from sfumato.attacks.linkability.column_parts import LineUp, SameNeighbour
+    from sfumato.attacks.membership.coded_records import (
+        CodedDensity,
+        NearerThanOthers,
+        NearestCoded,
+        ReleasedOrNot,
+        StandsOut,
+    )
+    from sfumato.attacks.singling_out.predicates import OneColumn, SeveralColumns, WholeRow
+
+    named = any(column.private for column in columns)
+    targets = [
+        at for at, one in enumerate(columns) if not one.companion and one.categories != 1 and (one.private or not named)
+    ]
+    about: dict[str, Any] = {
+        "targets": tuple(targets),
+        "numbers": tuple(columns[at].number for at in targets),
+        "names": tuple(columns[at].name for at in targets),
+        "apart": named,
+    }
+    single = [kind(among=3, asked=asked) for kind in (OneColumn, SeveralColumns, WholeRow)]
+    link: list[Attack] = [SameNeighbour(k=1, among=3), SameNeighbour(k=10, among=3), LineUp(among=3)]
+    infer: list[Attack] = [
+        NearestRows(k=1, among=3, **about),
+        NearestRows(k=10, among=3, **about),
+        Trees(among=3, **about),
+    ]
+    kinds = [one.number for one in columns]
+    ways = [False, True] if any(kinds) and not all(kinds) else [False]
+    most = 2 + 3 * len(ways)
+    member: list[Attack] = [
+        *(kind(numbers=way, among=most) for kind in (NearestCoded, NearerThanOthers, StandsOut) for way in ways),
+        *(kind(among=most) for kind in (CodedDensity, ReleasedOrNot)),
+    ]
+    copies: list[Attack] = [kind(among=4) for kind in (ExactCopies, RareCopies, NearCopies, PartCopies)]
+    return [*single, *link, *(infer if targets else []), *member, *copies]
 
 
 def plugin_suite(schema: Schema) -> list[Attack]:

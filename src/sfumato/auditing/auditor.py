@@ -10,6 +10,7 @@ import numpy as np
 from sfumato.attacks.base import Attack
 from sfumato.auditing.controls import Controls
 from sfumato.auditing.effort import CPU, Effort
+from sfumato.auditing.exposure import exposures
 from sfumato.auditing.fairness import apart, unmeasured
 from sfumato.auditing.information_scores import information_scores
 from sfumato.auditing.payload_picture import picture
@@ -17,7 +18,7 @@ from sfumato.auditing.release_canaries import MOST_RELEASED, RELEASED, TITLE, re
 from sfumato.auditing.repeated_releases import repeated_steps
 from sfumato.auditing.result import Audit, Say
 from sfumato.auditing.staging import gallery, plans_for, scene_of
-from sfumato.auditing.steps import Step, Steps, attack_steps
+from sfumato.auditing.steps import AuditStep, AuditSteps, attack_steps
 from sfumato.auditing.synthetic_audit import synthetic_steps
 from sfumato.auditing.trials import Found, suite
 from sfumato.auditing.utility import utility_scores
@@ -80,7 +81,7 @@ def audit_steps(
     seed: int = 0,
     controls: Controls | None = None,
     neighbour: Dataset | None = None,
-) -> Steps:
+) -> AuditSteps:
     """The same audit, to be done in parts; the arguments are those of ``audit``."""
     with compute.threads(splits.victim.x[0].size):
         compute.bring(mechanism)
@@ -92,7 +93,7 @@ def audit_steps(
         return _told(_steps(mechanism, used, attacks, effort, seed, controls), splits, used)
 
 
-def _told(steps: Steps, splits: Splits, used: Splits) -> Steps:
+def _told(steps: AuditSteps, splits: Splits, used: Splits) -> AuditSteps:
     """The same steps; notes and result say which parts were not used whole."""
     sizes = {name: (len(part), len(splits.parts[name])) for name, part in used.parts.items()}
     drawn = {name: (some, every) for name, (some, every) in sizes.items() if some < every}
@@ -107,7 +108,7 @@ def _steps(
     effort: Effort,
     seed: int,
     controls: Controls,
-) -> Steps:
+) -> AuditSteps:
     scene = scene_of(mechanism, splits, effort, seed, controls)
     plans = plans_for(mechanism, scene)
     payload, victim, victims = scene.release.payload, splits.victim, derive_seed(seed, "victims")
@@ -125,10 +126,10 @@ def _steps(
         score = release_score(mechanism, victim, min(effort.draws, MOST_RELEASED))
         return Found(scores=[score], titles={RELEASED: (TITLE, "")})
 
-    every = [Step("picture", shown), Step("utility", utility)]  # the picture first: it may be refused
+    every = [AuditStep("picture", shown), AuditStep("utility", utility)]  # the picture first: it may be refused
     every += attack_steps(plans, suite(plans) if attacks is None else attacks, mechanism.name)
     if claimed.kind == "dp" and attacks is None and effort.tries(CLAIM):
-        every.append(Step(RELEASED, claim))
+        every.append(AuditStep(RELEASED, claim))
     if attacks is None and not isinstance(mechanism, Rotates):
         every += repeated_steps(scene)
 
@@ -152,9 +153,10 @@ def _steps(
             features=found.features,
             repeated=scores[len(found.scores) :],
             answers=found.answers,
+            exposure=exposures(scores[: len(found.scores)], found.attempts, seed),
         )
 
-    return Steps(every, seed, splits.victim.x[0].size, conclude)
+    return AuditSteps(every, seed, splits.victim.x[0].size, conclude)
 
 
 def _drawn(mechanism: Mechanism, splits: Splits, seed: int) -> Splits:

@@ -22,14 +22,15 @@ class Effort:
                      steps of that search, and where it starts from
     shadows, shadow_records, shadow_passes   models like the mechanism that a membership attack fits (an even number),
                      the records of each, and the most passes over them that are affordable
-    task_epochs      passes of the fresh classifier
+    task_epochs      passes of the fresh classifier; 0: none, where the mechanism has a classifier of its own
     candidates       records among which a released one is looked for
     repeats          further releases of the same victims
     averages         numbers of releases of the same victims that are averaged
     geometry         how the picture of the payloads is made
     threats          the only threats that are tried; None: all
 
-    suspects         records whose membership is in question
+    suspects         records whose membership is in question; half of them are the owner's
+    predicates       by each way of singling people out
 
     For synthetic releases:
     canary_runs, draws, questions   learning runs with a canary, transcripts drawn in each world of each, and the
@@ -56,6 +57,7 @@ class Effort:
     geometry: Geometry = "pca"
     threats: tuple[str, ...] | None = None
     suspects: int = 2000
+    predicates: int = 1000
     canary_runs: int = 1
     draws: int = 400_000
     questions: int = 400
@@ -87,6 +89,7 @@ SMOKE = Effort(
     repeats=3,
     averages=(4,),
     suspects=1000,
+    predicates=300,
     draws=20_000,
     questions=50,
     canaries=30,
@@ -106,6 +109,7 @@ FULL = Effort(
     repeats=15,
     averages=(4, 16, 64),
     suspects=10_000,
+    predicates=5000,
     canary_runs=5,
     draws=1_000_000,
     questions=5000,

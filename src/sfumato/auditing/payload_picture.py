@@ -27,7 +27,9 @@ def picture(payload: FloatArray, victim: Dataset, method: Geometry, seed: int) -
         label: {"classes": list(few.schema.classes(label)), "codes": codes.tolist()}
         for label, codes in (*few.utility.items(), *few.private.items())
     }
-    first = next(iter(few.utility))
+    if not colours:
+        colours = {"payload": {"classes": ["payload"], "codes": [0] * len(few)}}
+    first = next(iter(colours))
     return {
         "method": method,
         "points": np.round(points, 4).tolist(),

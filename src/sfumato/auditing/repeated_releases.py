@@ -13,7 +13,7 @@ from sfumato.attacks.decoder_training import affordable
 from sfumato.attacks.registry import averages_suite
 from sfumato.auditing.plans.base import Scene
 from sfumato.auditing.result import Say
-from sfumato.auditing.steps import Step
+from sfumato.auditing.steps import AuditStep
 from sfumato.auditing.trials import Found
 from sfumato.core.dataset import Dataset, FloatArray
 from sfumato.core.knowledge import Knowledge, Query, Truth
@@ -24,7 +24,7 @@ _RECORDS = 4_000
 """Of the attacker's own: each is queried as often as a victim was released, several times over."""
 
 
-def repeated_steps(scene: Scene) -> Iterator[Step]:
+def repeated_steps(scene: Scene) -> Iterator[AuditStep]:
     """The strongest readers on the mean of 4, 16 … releases, each trained on such means; ``releases`` says how many.
 
     They find nothing where a record leaves in the same way every time.
@@ -39,7 +39,7 @@ def repeated_steps(scene: Scene) -> Iterator[Step]:
             def do(say: Say, attack: Attack = attack, averaged: _Averaged = averaged) -> Found:
                 return averaged.read_by(attack, say)
 
-            yield Step(f"{attack.name}|{attack.target()}, {count} releases", do)
+            yield AuditStep(f"{attack.name}|{attack.target()}, {count} releases", do)
 
 
 class _Releases:

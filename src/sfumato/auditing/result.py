@@ -29,7 +29,8 @@ class Audit:
     ``fairness`` is how the groups of each private label fare with what the classifiers of ``utility`` say; it ranks
     nothing either. ``answers`` are the classes that each attribute attack took the victims for, under
     ``attack|label|answer``. ``drawn`` says of each part that is too large for memory how many of its records were
-    drawn for the audit, and how many it has.
+    drawn for the audit, and how many it has. ``exposure`` says for each threat who is worst off, see
+    ``auditing.exposure``.
     """
 
     mechanism: str
@@ -48,6 +49,7 @@ class Audit:
     repeated: tuple[Score, ...] = ()
     fairness: tuple[Score, ...] = ()
     answers: dict[str, IntArray] = field(default_factory=dict, repr=False)
+    exposure: dict[str, Any] = field(default_factory=dict, repr=False)
     drawn: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
@@ -76,6 +78,7 @@ class Audit:
             "confusion": self.confusion,
             "information": [score.to_json() for score in self.information],
             "wrong_key": self.wrong_key,
+            "exposure": self.exposure,
             "drawn": {part: list(counts) for part, counts in self.drawn.items()},
             "threats": described(s.threat for s in (*self.utility, *self.fairness, *self.attacks, *self.information)),
         }

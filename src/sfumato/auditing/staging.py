@@ -91,7 +91,7 @@ def gallery(mechanism: Mechanism, scene: Scene) -> dict[str, FloatArray]:
 
 def one_of_each_class(data: Dataset) -> Rows:
     """Rows for the gallery: the first record of each class, filled up to ``GALLERY``."""
-    codes = next(iter(data.utility.values()))
+    codes = next(iter((*data.utility.values(), *data.private.values())), np.zeros(len(data), dtype=np.int64))
     first = [int(np.flatnonzero(codes == code)[0]) for code in np.unique(codes)][:GALLERY]
     spread = np.linspace(0, len(data) - 1, min(len(data), 4 * GALLERY)).astype(int)  # records may come in order
     rest = [int(row) for row in spread if row not in first]

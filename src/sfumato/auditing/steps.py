@@ -20,23 +20,27 @@ from sfumato.core.randomness import derive_seed
 
 
 @dataclass(frozen=True)
-class Step:
-    """``do`` it for what it finds; steps that use the same of ``learners`` train it once if they are done together."""
+class AuditStep:
+    """``do`` it for what it finds; steps that use the same of ``learners`` train it once if they are done together.
+
+    What is ``slow`` is begun first.
+    """
 
     name: str
     do: Callable[[Say], Found]
     learners: frozenset[int] = frozenset()
+    slow: bool = False
 
 
 @dataclass(frozen=True)
-class Steps:
+class AuditSteps:
     """The steps of one audit in the order of its report, and what is made of all that they found.
 
     The figures of a step depend on the seed and on the step, not on what was done before it. ``numbers`` is the size of
     a record, by which threads are chosen. ``notes`` are lines that somebody should hear.
     """
 
-    every: Sequence[Step]
+    every: Sequence[AuditStep]
     seed: int
     numbers: int
     conclude: Callable[[Found], Audit]
@@ -44,6 +48,8 @@ class Steps:
 
     def do(self, numbers: Iterable[int], say: Say) -> dict[int, Found]:
         """What these steps found."""
+        import sklearn.ensemble  # noqa: F401 - libraries that are loaded later choose threads of their own
+
         found = {}
         with compute.threads(self.numbers), torch.random.fork_rng(devices=()):
             for number in numbers:
@@ -66,7 +72,7 @@ class Steps:
         return self.joined(self.do(range(len(self.every)), say))
 
     def together(self) -> list[tuple[int, ...]]:
-        """Steps that share what they train, in one group each."""
+        """Steps that share what they train, in one group each; those that are likely to be long come first."""
         groups: list[tuple[frozenset[int], tuple[int, ...]]] = []
         for number, step in enumerate(self.every):
             mine = [group for group in groups if group[0] & step.learners]
@@ -74,17 +80,22 @@ class Steps:
             learners = step.learners.union(*(group[0] for group in mine))
             members = sorted(number for group in mine for number in group[1])
             groups = [*others, (learners, (*members, number))]
-        return sorted(group[1] for group in groups)
+
+        def haste(group: tuple[frozenset[int], tuple[int, ...]]) -> tuple[bool, int, int]:
+            slow = bool(group[0]) or any(self.every[number].slow for number in group[1])
+            return not slow, -len(group[1]), group[1][0]
+
+        return [group[1] for group in sorted(groups, key=haste)]
 
 
-def attack_steps(plans: Sequence[Plan], attacks: Sequence[Attack], name: str) -> Iterator[Step]:
+def attack_steps(plans: Sequence[Plan], attacks: Sequence[Attack], name: str) -> Iterator[AuditStep]:
     """A step for each attack."""
     for attack in attacks:
 
         def do(say: Say, attack: Attack = attack) -> Found:
             return carry_out([staged(plans, attack)], name, say)
 
-        yield Step(f"{attack.name}|{attack.target()}", do, frozenset(_learners(attack)))
+        yield AuditStep(f"{attack.name}|{attack.target()}", do, frozenset(_learners(attack)), attack.slow)
 
 
 def _learners(owner: Any) -> Iterator[int]:

@@ -13,13 +13,15 @@ from sfumato.attacks.registry import membership_suite
 from sfumato.auditing.canaries import TITLES, canary_scores, obstacle, unheard
 from sfumato.auditing.controls import Controls, Values
 from sfumato.auditing.effort import Effort
+from sfumato.auditing.exposure import exposures
 from sfumato.auditing.fairness import apart, unmeasured
 from sfumato.auditing.fidelity import fidelity_scores, nearest_real
 from sfumato.auditing.payload_picture import picture
 from sfumato.auditing.plans.base import Scene
 from sfumato.auditing.plans.synthetic import NO_VICTIM, SyntheticPlan, membership_stage
 from sfumato.auditing.result import GALLERY, Audit, Say
-from sfumato.auditing.steps import Step, Steps, attack_steps
+from sfumato.auditing.rows_audit import own_rows
+from sfumato.auditing.steps import AuditStep, AuditSteps, attack_steps
 from sfumato.auditing.students import check_students, student_scores, usual_students
 from sfumato.auditing.trials import Found, suite
 from sfumato.auditing.utility import as_control
@@ -45,7 +47,7 @@ def synthetic_steps(
     seed: int,
     controls: Controls,
     neighbour: Dataset | None,
-) -> Steps:
+) -> AuditSteps:
     """What students learn, who is recognised as a member, what ε the answers show, and how alike the records are."""
     check_students(effort.students, splits.schema.shape)
     name = mechanism.name
@@ -58,6 +60,9 @@ def synthetic_steps(
     def picture(_say: Say) -> Found:
         left_out = _left_out(release) if attacks is None else []
         return Found(features=_picture(release, splits, effort, seed), skipped=left_out)
+
+    def rows(say: Say) -> Found:
+        return own_rows(release, splits, effort, seed, controls, say)
 
     def canaries(say: Say) -> Found:
         assert isinstance(mechanism, LearnsByCounter)
@@ -73,15 +78,18 @@ def synthetic_steps(
         say(f"{name}: fidelity")
         return Found(information=fidelity_scores(release, splits, effort.task_epochs, seed))
 
-    every = [Step("picture", picture), *_student_steps(name, release, splits, effort, seed, controls)]
+    every = [AuditStep("picture", picture), *_student_steps(name, release, splits, effort, seed, controls)]
     every += attack_steps(plans, suite(plans) if attacks is None else attacks, name)
+    if attacks is None:
+        every.append(AuditStep("rows", rows, slow=True))
     if isinstance(mechanism, LearnsByCounter) and attacks is None and effort.tries(CLAIM):
-        every.append(Step("canaries", canaries))
+        every.append(AuditStep("canaries", canaries, slow=True))
     if effort.threats is None or effort.threats:
-        every.append(Step("fidelity", fidelity))
+        every.append(AuditStep("fidelity", fidelity))
 
     def conclude(found: Found) -> Audit:
         useful, fairness = apart(found.useful)
+        scores = with_leakage(found.scores)
         return Audit(
             mechanism=name,
             traits=mechanism.traits,
@@ -89,7 +97,7 @@ def synthetic_steps(
             guarantee=mechanism.guarantee().beside(release.utility),
             utility=useful,
             fairness=fairness,
-            attacks=with_leakage(found.scores),
+            attacks=scores,
             skipped=(*found.skipped, *unmeasured(splits.victim, release.utility)),
             titles={**found.titles, **{name: (title, "") for name, title in TITLES.items()}},
             confusion={},
@@ -97,9 +105,10 @@ def synthetic_steps(
             wrong_key={},
             gallery=_gallery(release, splits.owner),
             features=found.features,
+            exposure=exposures(scores, found.attempts, seed),
         )
 
-    return Steps(every, seed, splits.victim.x[0].size, conclude)
+    return AuditSteps(every, seed, splits.victim.x[0].size, conclude)
 
 
 def _left_out(release: Release) -> list[tuple[str, str]]:
@@ -113,7 +122,7 @@ def _left_out(release: Release) -> list[tuple[str, str]]:
 
 def _student_steps(
     name: str, release: Release, splits: Splits, effort: Effort, seed: int, controls: Controls
-) -> Iterator[Step]:
+) -> Iterator[AuditStep]:
     """Each student for each released label; the first student ranks. Its control learns from the owner's records."""
     victim = splits.victim
     raw = raw_release(splits.owner)
@@ -139,7 +148,7 @@ def _student_steps(
                 real = controls.get(f"student {student}:{label}", lambda: as_control(learns(raw, {})))
                 return Found(useful=learns(release, real))
 
-            yield Step(f"student {student}|{label}", do)
+            yield AuditStep(f"student {student}|{label}", do, slow=True)
 
 
 def _gallery(release: Release, owner: Dataset) -> dict[str, FloatArray]:

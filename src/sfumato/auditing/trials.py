@@ -6,13 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from sfumato.attacks.base import Attack, AttributeAttack
+import numpy as np
+
+from sfumato.attacks.base import Attack, AttributeAttack, Outcome
 from sfumato.attacks.registry import plugin_suite
 from sfumato.auditing.controls import Values
+from sfumato.auditing.exposure import Attempt
 from sfumato.auditing.plans.base import Plan, Stage
 from sfumato.auditing.result import Say
 from sfumato.core import metrics
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
+from sfumato.core.errors import Unanswered
 from sfumato.core.fresh_seeds import asking
 from sfumato.core.leakage import with_leakage
 from sfumato.core.score import Score, worst_by_threat
@@ -41,6 +45,7 @@ class Found:
     answers    what attribute attacks took each victim for
     titles     what a report calls each attack and what it does
     features   a picture of the payloads
+    attempts   the records behind the scores of each attack
     """
 
     scores: list[Score] = field(default_factory=list)
@@ -52,6 +57,7 @@ class Found:
     confusion: dict[tuple[str, str], IntArray] = field(default_factory=dict)
     answers: dict[str, IntArray] = field(default_factory=dict)
     titles: dict[str, tuple[str, str]] = field(default_factory=dict)
+    attempts: dict[tuple[str, str | None], Attempt] = field(default_factory=dict)
     features: dict[str, Any] = field(default_factory=dict)
 
     def add(self, more: Found) -> None:
@@ -126,9 +132,15 @@ def _outcome(trial: Trial, name: str, say: Say) -> Found:
         control = trial.control()
     with asking(f"encoder|{asker}"):
         encoder_control = trial.encoder_control()
-    with asking(asker):
-        outcome = attack(stage.release, stage.knowledge, stage.truth, control=control, encoder_control=encoder_control)
+    controls = {"control": control, "encoder_control": encoder_control}
+    try:
+        with asking(asker):
+            outcome = attack(stage.release, stage.knowledge, stage.truth, **controls)
+    except Unanswered as missing:
+        found.skipped.append((attack.name, str(missing)))
+        return found
     found.scores += outcome.scores
+    _remember(found, attack, outcome, stage)
     found.titles[attack.name] = (attack.title or attack.name, attack.how)
     if attack.threat == RECONSTRUCTION:
         found.kept[f"recon/{attack.name}"] = outcome.guess[stage.shown]
@@ -139,3 +151,13 @@ def _outcome(trial: Trial, name: str, say: Say) -> Found:
         found.confusion[attack.name, attack.label] = metrics.confusion(codes, outcome.guess)
         found.answers[f"{attack.name}|{attack.label}|answer"] = outcome.guess.argmax(1)
     return found
+
+
+def _remember(found: Found, attack: Attack, outcome: Outcome, stage: Stage) -> None:
+    """Whose records the scores are about, and what the same guesses are worth if they are dealt to them by lot."""
+    victim = stage.truth.open()
+    if not any(score.primary for score in outcome.scores) or len(outcome.guess) != len(victim):
+        return
+    dealt = outcome.guess[np.random.default_rng(stage.knowledge.seed).permutation(len(victim))]
+    by_lot = {m.metric: m.each for m in attack.measure(dealt, stage.truth) if m.each is not None}
+    found.attempts[attack.name, attack.target()] = Attempt.on(victim, by_lot)

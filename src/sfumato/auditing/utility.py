@@ -51,7 +51,7 @@ def utility_scores(mechanism: Mechanism, scene: Scene, say: Say) -> list[Score]:
         scores += own_scores(logits, victim)
         for label, part in victim.schema.by_label(logits).items():
             scores += fairness_scores(OWN, label, softmax(part), victim, {}, primary=mechanism.traits.hides_result)
-    if mechanism.traits.hides_result:
+    if mechanism.traits.hides_result or (scores and effort.task_epochs == 0):
         return scores
     owner = mechanism.release(splits.owner, seed=derive_seed(seed, "owner"))
     encoder = scene.knowledge.encoder if mechanism.traits.parties else None

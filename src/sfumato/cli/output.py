@@ -118,6 +118,20 @@ def score_table(scores: Mapping[str, Any]) -> Table:
     return table
 
 
+def audit_lines(scores: Mapping[str, Any]) -> list[str]:
+    """What is said below the table of an audit, a line each."""
+    lines = [f"not run: {skipped['attack']} ({skipped['reason']})" for skipped in scores["skipped"]]
+    lines += promise_lines(scores["guarantee"])
+    lines += [
+        *exposure_lines(scores),
+        *fairness_lines(scores),
+        *floor_lines(scores),
+        *repeated_lines(scores),
+        claim_line(scores),
+    ]
+    return [line for line in lines if line]
+
+
 def promise_lines(stored: Mapping[str, Any]) -> list[str]:
     """What is guaranteed, what that covers, and every condition with whether it was looked at."""
     promise = Guarantee.from_json(stored)
@@ -149,6 +163,20 @@ def floor_lines(scores: Mapping[str, Any]) -> list[str]:
         "as well can be below."
         for s in floors
     ]
+
+
+def exposure_lines(scores: Mapping[str, Any]) -> list[str]:
+    """For each threat the group that is worst off, if it leaks more than the rest, and how many people leak much."""
+    lines = []
+    for threat, found in scores.get("exposure", {}).items():
+        above = found["share_above"]
+        said = f"{percent(above['share'])} of {above['people']:,} people leak more than {percent(above['threshold'])}"
+        for one in sorted((one for one in found["groups"] if one["worse"]), key=lambda one: -float(one["leakage"])):
+            low, high = (percent(end) for end in one["leakage_ci"])
+            who = f"{one['column']} = {one['value']} ({one['people']:,} people)"
+            said += f"; {who} leak {percent(one['leakage'])} [{low}, {high}], more than the rest"
+        lines.append(f"worst off, {threat} by {found['attack']}: {said}")
+    return lines
 
 
 def fairness_lines(scores: Mapping[str, Any]) -> list[str]:

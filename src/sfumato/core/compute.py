@@ -98,6 +98,11 @@ def bring(guest: T) -> T:
     return guest
 
 
+def on_cpu() -> bool:
+    """Whether networks are computed by the processor; a graphics card is best left to one process."""
+    return _chosen.get().device == "cpu"
+
+
 def recorded() -> dict[str, Any]:
     """What was chosen, for the record of a run."""
     chosen = _chosen.get()
@@ -127,14 +132,17 @@ def threads_for(numbers: int) -> int:
 
 @contextmanager
 def threads(numbers: int) -> Iterator[None]:
-    """Inside, torch works with the threads, and trains with the precision, that suit records of so many numbers."""
+    """Inside, torch and the linear algebra of numpy, scipy and scikit-learn work with the threads, and networks train
+    with the precision, that suit records of so many numbers."""
     import torch
+    from threadpoolctl import threadpool_limits
 
     before = torch.get_num_threads()
     torch.set_num_threads(threads_for(numbers))
     token = _chosen.set(replace(_chosen.get(), precision=precision_for(numbers)))
     try:
-        yield
+        with threadpool_limits(threads_for(numbers)):
+            yield
     finally:
         _chosen.reset(token)
         torch.set_num_threads(before)

@@ -33,6 +33,10 @@ class GateFailed(SfumatoError):
     exit_code = 4
 
 
+class Unanswered(SfumatoError):
+    """An attack asked a pipeline for payloads that nobody can give; the message says what would be needed."""
+
+
 class RuleBroken(SfumatoError):
     """A mechanism or attack that breaks a rule of the framework, which is a bug in that component."""
 

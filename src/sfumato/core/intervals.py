@@ -60,14 +60,66 @@ def independent_records(hits: Values, subjects: npt.NDArray[Any] | None = None) 
     return min(float(len(hits)), share * (1 - share) / spread**2) if spread > 0 else float(count)
 
 
-def mean_interval(values: Values, subjects: npt.NDArray[Any] | None = None, limits: Interval = EVERYTHING) -> Interval:
+def mean_interval(
+    values: Values,
+    subjects: npt.NDArray[Any] | None = None,
+    limits: Interval = EVERYTHING,
+    confidence: float = CONFIDENCE,
+) -> Interval:
     """Return the interval of a mean, within the ``limits`` of the figure."""
     groups = _groups(subjects, len(values))
     units = np.arange(len(values)) if groups is None else groups
     count = int(units.max()) + 1
     if count == 1:
         return limits
-    return _around(float(values.mean()), _mean_without_each(values, units, count), limits)
+    return _around(float(values.mean()), _mean_without_each(values, units, count), limits, confidence)
+
+
+def difference_interval(here: Values, there: Values, confidence: float = CONFIDENCE) -> Interval:
+    """Return the interval of the difference of two means of independent records with values in [0, 1].
+
+    Newcombe's for shares, from the Wilson intervals of both; else Welch's.
+    """
+    gap = float(here.mean() - there.mean())
+    if all(np.isin(part, (0.0, 1.0)).all() for part in (here, there)):
+        quantile = _normal_quantile(confidence)
+        (low, high), (below, above) = (wilson(float(part.sum()), len(part), quantile) for part in (here, there))
+        first, second = float(here.mean()), float(there.mean())
+        return (
+            gap - math.sqrt((first - low) ** 2 + (above - second) ** 2),
+            gap + math.sqrt((high - first) ** 2 + (second - below) ** 2),
+        )
+    if min(len(here), len(there)) < 2:
+        return (-1.0, 1.0)
+    errors = [float(part.var(ddof=1)) / len(part) for part in (here, there)]
+    total = sum(errors)
+    if total == 0.0:
+        return (max(-1.0, gap - 1.0 / len(here)), min(1.0, gap + 1.0 / len(here)))
+    freedom = total**2 / sum(e**2 / (len(part) - 1) for e, part in zip(errors, (here, there), strict=True))
+    half = students_t(max(1, int(freedom)), confidence) * math.sqrt(total)
+    return (max(-1.0, gap - half), min(1.0, gap + half))
+
+
+def area_interval(positive: Values, negative: Values, confidence: float = CONFIDENCE) -> Interval:
+    """Return DeLong's interval of the area under the ROC curve, on the scale of the logit."""
+    order = np.concatenate([positive, negative])
+    from scipy.stats import rankdata
+
+    ranks, m, n = rankdata(order), len(positive), len(negative)
+    inside, outside = rankdata(positive), rankdata(negative)
+    area = float((ranks[:m].sum() / m - (m + 1) / 2) / n)
+    if min(m, n) < 2:
+        return (0.0, 1.0)
+    above = (ranks[:m] - inside) / n
+    below = 1.0 - (ranks[m:] - outside) / m
+    error = math.sqrt(float(above.var(ddof=1)) / m + float(below.var(ddof=1)) / n)
+    quantile = _normal_quantile(confidence)
+    if not 0.0 < area < 1.0:  # nothing is known of the spread: what so many records could have missed
+        share = 1.0 - (1.0 - confidence) ** (1.0 / min(m, n))
+        return (area - share, 1.0) if area == 1.0 else (0.0, area + share)
+    half, middle = quantile * error / (area * (1.0 - area)), math.log(area / (1.0 - area))
+    low, high = (1.0 / (1.0 + math.exp(-min(700.0, max(-700.0, end)))) for end in (middle - half, middle + half))
+    return (low, high)
 
 
 def bootstrap(
@@ -93,13 +145,13 @@ def bootstrap(
     return _percentiles(np.array([statistic(counts.astype(np.float64)[units]) for counts in drawn]), value)
 
 
-def _around(value: float, without_each: Values, limits: Interval) -> Interval:
+def _around(value: float, without_each: Values, limits: Interval, confidence: float = CONFIDENCE) -> Interval:
     """The jackknife's interval; between finite limits that of the logit, which is less skewed and stays inside."""
     low, width = limits[0], limits[1] - limits[0]
     every = np.append(without_each, value)
     inside = math.isfinite(width) and low < every.min() and every.max() < limits[1]
     found = np.log((every - low) / (limits[1] - every)) if inside else every
-    half = students_t(len(without_each) - 1) * _spread(found[:-1], float(found[-1]))
+    half = students_t(len(without_each) - 1, confidence) * _spread(found[:-1], float(found[-1]))
     ends = np.array([found[-1] - half, found[-1] + half])
     first, last = low + width / (1 + np.exp(-ends)) if inside else np.clip(ends, *limits)
     return (min(float(first), value), max(float(last), value))

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
+from sfumato.core.coded_columns import CodedColumn
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import RuleBroken
 
@@ -77,10 +78,12 @@ class OtherRelease:
 
     payload  (M, …), as it leaves
     people   (M,), whose record each is: 0 … people − 1, numbers that say nothing
+    query    the pipeline that made it; None if it is the one that made the victims' release
     """
 
     payload: FloatArray
     people: IntArray
+    query: Query | None = None
 
 
 Likeness = Callable[[Dataset, FloatArray], "npt.NDArray[np.float64]"]
@@ -113,6 +116,8 @@ class Knowledge:
     participant the attacker as one of the parties, with a substitute decoder of its own; None without masks
     unknown     names of the secrets behind the victims' release, which the attacker may try to find
     granted     secrets behind the victims' release by name (a mask (N, h) …): for upper bounds alone
+    columns     of a release whose rows belong to nobody in particular: what each number of a row is; then ``auxiliary``
+                and ``candidates`` are coded alike
     parties     how many parties released the victims, by turns: everybody sees who shared what
     """
 
@@ -133,6 +138,7 @@ class Knowledge:
     participant: Participant | None = None
     unknown: tuple[str, ...] = ()
     granted: Mapping[str, FloatArray] = field(default_factory=dict)
+    columns: tuple[CodedColumn, ...] = ()
     parties: int = 1
     seed: int = 0
 

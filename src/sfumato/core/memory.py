@@ -15,7 +15,7 @@ import numpy.typing as npt
 from sfumato.core.errors import DataError
 
 HELD = 2**27
-"""Most bytes of one part's records in memory (of a machine with 1 GB or more): what is larger lies on disk."""
+"""Most bytes of one part's records in memory (of a machine with 4 GB or more): what is larger lies on disk."""
 DRAWN = 2**29
 """Most bytes of one part's records that an audit looks at (of a machine with 16 GB or more)."""
 _CGROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
@@ -41,7 +41,7 @@ def limit() -> int:
 
 def held() -> int:
     """Bytes of one part's records that are kept in memory."""
-    return min(HELD, limit() // 8)
+    return min(HELD, limit() // 32)
 
 
 def drawn(record: int) -> int:

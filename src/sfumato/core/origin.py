@@ -18,15 +18,16 @@ Hashes = npt.NDArray[np.uint8]
 """(N, 16): one BLAKE2b hash a record."""
 
 HASH_BYTES = 16
-_AT_ONCE = 4096
-"""Records that are copied at a time."""
+_AT_ONCE = 2**23
+"""Bytes of records that are copied at a time."""
 
 
 def hash_rows(values: npt.NDArray[Any]) -> Hashes:
     """Hash the bytes of every row of (N, …); −0 counts as 0."""
     found = bytearray()
-    for start in range(0, len(values), _AT_ONCE):
-        some = values[start : start + _AT_ONCE]
+    count = max(1, _AT_ONCE // max(1, values[:1].nbytes))
+    for start in range(0, len(values), count):
+        some = values[start : start + count]
         rows = np.ascontiguousarray(some + np.float32(0.0) if some.dtype.kind == "f" else some).reshape(len(some), -1)
         found += b"".join(hashlib.blake2b(row.tobytes(), digest_size=HASH_BYTES).digest() for row in rows)
     return np.frombuffer(bytes(found), dtype=np.uint8).reshape(len(values), HASH_BYTES)

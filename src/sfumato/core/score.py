@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sfumato.core.errors import RuleBroken
 from sfumato.core.threats import Direction
 
-_NOT_STORED = ("limits", "each", "whose", "rows")
+_NOT_STORED = ("limits", "each", "whose", "rows", "guessed")
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Score:
     attack are not to be compared. ``n`` records are of so many ``people``. ``group`` is the private label whose classes
     a figure compares, and ``note`` what must be said beside it.
 
-    ``each`` is the value of each record, ``whose`` the person of each and ``rows`` its place among the audit's victims
-    (None: all of them in their order; −1: not known): figures of two mechanisms over the same victims are compared
-    record by record. They are no part of the JSON (``each_record``).
+    ``each`` is the value of each record, ``guessed`` that of the guesser without the release, ``whose`` the person of
+    each and ``rows`` its place among the audit's victims (None: all of them in their order; −1: not known): figures of
+    two mechanisms over the same victims are compared record by record. They are no part of the JSON (``each_record``).
     """
 
     attack: str
@@ -62,6 +62,7 @@ class Score:
     note: str = ""
     each: npt.NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
     whose: npt.NDArray[Any] | None = field(default=None, repr=False, compare=False)
+    guessed: npt.NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
     rows: npt.NDArray[Any] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -110,6 +111,14 @@ def worst_by_threat(scores: Iterable[Score]) -> dict[str, Score]:
         if threat not in worst or score.worse_than(worst[threat]):
             worst[threat] = score
     return worst
+
+
+def mixed_versions(seen: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """The attacks that were seen in more than one version, of names and versions."""
+    found: dict[str, set[int]] = {}
+    for attack, version in seen:
+        found.setdefault(attack, set()).add(version)
+    return {attack: sorted(versions) for attack, versions in sorted(found.items()) if len(versions) > 1}
 
 
 def each_record(scores: Iterable[Score]) -> dict[str, npt.NDArray[Any]]:

@@ -22,6 +22,8 @@ class Threat:
     control           what is attacked where nothing is defended; "" where an attack of this kind has no control
     metric            ranks the attacks of this threat
     better_for_owner  the direction of that metric
+    atlas             the technique of MITRE ATLAS that it is; "" for none
+    aisvs             the requirements of OWASP AISVS that a figure is evidence for; "" for none
     also              a second metric whose leakage counts if it is larger; "" for none
     verb              completes "the best attack … with MSE 0.03"; {target} is a label, {d} the rows of a message
     attack            the kind of attack within a sentence
@@ -41,6 +43,8 @@ class Threat:
     aim: str = ""
     graded: bool = True
     also: str = ""
+    atlas: str = ""
+    aisvs: str = ""
 
     @property
     def explanation(self) -> str:
@@ -50,7 +54,14 @@ class Threat:
             self.control and f"the control {self.control}",
         ]
         said = "; ".join(end for end in ends if end)
-        return f"{self.sentence} {said[0].upper()}{said[1:]}." if said else self.sentence
+        text = f"{self.sentence} {said[0].upper()}{said[1:]}." if said else self.sentence
+        return f"{text} {self.tags}." if self.tags else text
+
+    @property
+    def tags(self) -> str:
+        """What others call it."""
+        named = (("MITRE ATLAS", self.atlas), ("OWASP AISVS", self.aisvs))
+        return ", ".join(f"{who} {tag}" for who, tag in named if tag)
 
     @property
     def kind(self) -> str:

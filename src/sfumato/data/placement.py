@@ -21,8 +21,8 @@ from sfumato.data.readers.locate import LocatedSource
 from sfumato.data.readers.source import Source
 
 _ROWS = 16_384
-_RECORDS = 1_024
-"""Whole records at a time: one may be a picture."""
+_RECORDS = 256
+"""Pictures, recordings and lists at a time."""
 
 
 def fractions(keys: Hashes, seed: int, what: str) -> npt.NDArray[np.float64]:
@@ -57,7 +57,8 @@ def subjects_of(source: Source, roles: Roles) -> Hashes:
 def rows_of(source: Source, roles: Roles) -> Hashes:
     """Return a hash of each row, (N, 16), which does not depend on the labels that are asked for."""
     columns = identifying_columns(source, roles)
-    return _joined([row_hashes(source, batch, first, roles) for first, batch in source.batches(columns, _RECORDS)])
+    batches = source.batches(columns, _RECORDS if len(columns) == 1 else _ROWS)
+    return _joined([row_hashes(source, batch, first, roles) for first, batch in batches])
 
 
 def public_size(opened: LocatedSource, rows: int) -> int:

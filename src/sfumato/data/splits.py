@@ -47,10 +47,21 @@ def split(data: Dataset, *, seed: int, shares: Sequence[float] = SHARES) -> Spli
         UsageError: The shares are not positive numbers that add up to 1.
         DataError: A part is empty, or has only one class of some label.
     """
+    return _parts(data, _place(data, seed, shares))
+
+
+def part_rows(data: Dataset, *, seed: int, shares: Sequence[float] = SHARES) -> tuple[npt.NDArray[np.intp], ...]:
+    """The rows of the three parts that ``split`` gives; it raises what ``split`` raises."""
+    place = _place(data, seed, shares)
+    _parts(data, place)
+    return tuple(np.flatnonzero(place == which) for which in range(len(NAMES)))
+
+
+def _place(data: Dataset, seed: int, shares: Sequence[float]) -> IntArray:
     _check_shares(shares)
     if len(shares) == 2:
         raise UsageError("split needs three shares, for owner, attacker and victims, but got two.")
-    return _parts(data, placed(subjects_in(data), _three(shares), seed, "split"))
+    return placed(subjects_in(data), _three(shares), seed, "split")
 
 
 def load_splits(

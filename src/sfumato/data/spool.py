@@ -22,7 +22,7 @@ from sfumato.core.errors import DataError
 Array = npt.NDArray[Any]
 
 
-class _Rows:
+class _Stack:
     """Arrays with the same shape of a row, one after the other."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Spool:
     def __init__(self) -> None:
         self._most = memory.held()
         self._first: Dataset | None = None
-        self._x, self._ids = _Rows(), _Rows()
+        self._x, self._ids = _Stack(), _Stack()
         self._small: dict[tuple[str, str], list[Array]] = {}
 
     def add(self, piece: Dataset) -> None:

@@ -31,6 +31,14 @@ class Residual(nn.Module):
         return x + self.body(x)  # type: ignore[no-any-return]
 
 
+class _Maps(nn.Unflatten):
+    """Vectors as maps; pictures channels last, as the layers that follow compute: else each of them would copy."""
+
+    def forward(self, x: Tensor) -> Tensor:  # (B, C·h·w) → (B, C, h, w)
+        maps = super().forward(x)
+        return maps.contiguous(memory_format=torch.channels_last) if maps.dim() == 4 else maps
+
+
 class _Cleaner(nn.Module):
     """For a payload shaped like the record: the payload plus a correction that is zero before training."""
 
@@ -117,7 +125,7 @@ def flat_decoder(payload: Shape, record: Shape, width: int) -> nn.Module:
         nn.Flatten(),
         nn.BatchNorm1d(size),
         nn.Linear(size, width * torch.Size(quarter).numel()),
-        nn.Unflatten(1, (width, *quarter)),  # (B, W, h/4, w/4)
+        _Maps(1, (width, *quarter)),  # (B, W, h/4, w/4)
         Residual(dims, width),
         Residual(dims, width),
         *_enlarged(quarter, half, width, width // 2, 3),  # (B, W/2, h/2, w/2)

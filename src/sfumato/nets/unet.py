@@ -61,6 +61,8 @@ class _UNet(nn.Module):
         )
 
     def forward(self, maps: Tensor) -> Tensor:  # (B, C, h, w) → (B, outputs·c, H, W)
+        if maps.dim() == 4:
+            maps = maps.contiguous(memory_format=torch.channels_last)  # once, not in each layer
         fine = self.stem(maps)
         return self.up(fine + self.down(fine))  # type: ignore[no-any-return]
 

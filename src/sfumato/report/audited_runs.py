@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -114,6 +114,18 @@ class Budget:
 
 
 @dataclass(frozen=True)
+class Exposed:
+    """Who is worst off by one threat: the attack and the metric of its scores, leakage of groups, the share of people
+    above a threshold, and the records that leak most."""
+
+    attack: str
+    metric: str
+    groups: tuple[dict[str, Any], ...]
+    share_above: Mapping[str, Any]
+    most_exposed: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
 class Run:
     """One audited run folder.
 
@@ -145,6 +157,7 @@ class Run:
     repeated: tuple[Score, ...] = ()
     fairness: tuple[Score, ...] = ()
     attack_steps: int | None = None
+    exposure: Mapping[str, Exposed] = field(default_factory=dict)
     setting: str = ""
 
     @property
@@ -205,9 +218,28 @@ class Run:
     def commands(self) -> str:
         """The commands that repeat the run, one per line: from its recorded configuration to new scores."""
         recorded = self.config.get("run", {})
+        if recorded.get("command") == "audit":
+            return self._audited_again(recorded)
         command, mechanism = str(recorded.get("command", "fit")), str(recorded.get("mechanism", self.mechanism))
         first = ["sfumato", command, mechanism, "--config", f"{self.name}/config.toml", "--out", "again"]
         return f"{shlex.join(first)}\nsfumato audit again\nsfumato report again"
+
+    def _audited_again(self, recorded: Mapping[str, Any]) -> str:
+        """Of a release that somebody else made: there is nothing to fit."""
+        data = self.config.get("data", {})
+        words = [word for path in recorded.get("release", ()) for word in ("--release", str(path))]
+        rows = [
+            word for role in ("owner", "holdout") if role in recorded for word in (f"--{role}", str(recorded[role]))
+        ]
+        words += [*(rows or ["--records", str(data.get("source", ""))]), "--seed", self.seed]
+        for role in ("x", "utility", "private"):
+            words += [word for name in _each(data.get(role)) for word in (f"--{role}", name)]
+        words += [word for role in ("id", "domain") if data.get(role) for word in (f"--{role}", str(data[role]))]
+        if data.get("shares"):
+            words += ["--shares", ",".join(f"{share:g}" for share in data["shares"])]
+        if recorded.get("pipeline") == "run":
+            words += ["--pipeline", "the command, which is not recorded"]
+        return f"{shlex.join(['sfumato', 'audit', *words, '--out', 'again'])}\nsfumato report again"
 
     @property
     def scores(self) -> tuple[Score, ...]:
@@ -311,6 +343,11 @@ class Group:
             if strongest is not None and not hidden and all(strongest is not run for run in picked):
                 picked.append(strongest)
         return tuple(picked)
+
+
+def _each(names: Any) -> list[str]:
+    """One name or several."""
+    return [names] if isinstance(names, str) else [str(name) for name in names or ()]
 
 
 def by_method(runs: Iterable[Run]) -> dict[str, list[Run]]:

@@ -21,6 +21,7 @@ from sfumato.report.audited_runs import (
     Budget,
     Colouring,
     Confusion,
+    Exposed,
     Features,
     Floats,
     Gallery,
@@ -98,6 +99,7 @@ def read_run(path: Path, name: str | None = None) -> Run:
             repeated=tuple(_score(s) for s in scores.get("repeated", [])),
             fairness=tuple(_score(s) for s in scores.get("fairness", [])),
             attack_steps=scores.get("effort", {}).get("attack_steps"),
+            exposure={str(key): _exposed(value) for key, value in scores.get("exposure", {}).items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuleBroken) as error:
         detail = f"{type(error).__name__}: {error}"
@@ -196,6 +198,22 @@ def _score(value: Mapping[str, Any]) -> Score:
     return score
 
 
+def _exposed(value: Mapping[str, Any]) -> Exposed:
+    groups = tuple(dict(one) for one in value["groups"])
+    for one in groups:
+        numbers = (one["leakage"], *one["leakage_ci"], one["people"])
+        if not all(isinstance(number, (int, float)) for number in numbers) or len(one["leakage_ci"]) != 2:
+            raise TypeError(f"the leakage of {one['column']} = {one['value']} is not a number")
+        one["worse"] = bool(one["worse"])
+    above = {name: float(value["share_above"][name]) for name in ("threshold", "share")}
+    above["people"] = int(value["share_above"]["people"])
+    records = tuple(
+        {"id": str(one["id"]), "leakage": float(one["leakage"]), "score": float(one["score"])}
+        for one in value["most_exposed"]
+    )
+    return Exposed(str(value["attack"]), str(value["metric"]), groups, above, records)
+
+
 def _gallery(file: Path, schema: Schema) -> Gallery | None:
     if not file.is_file():
         return None
@@ -208,6 +226,8 @@ def _gallery(file: Path, schema: Schema) -> Gallery | None:
         arrays = {name: np.asarray(array[:MAX_RECORDS], dtype=np.float32) for name, array in load_file(file).items()}
     except SafetensorError as error:
         raise DataError(f"{file} is not a safetensors file ({error}): audit the run again.") from None
+    if not arrays:
+        return None  # rows of a file have no pictures
     synthetic = arrays.get("synthetic")
     gallery = Gallery(
         originals=arrays["originals" if synthetic is None else "nearest"],
@@ -279,7 +299,7 @@ def _confusion(value: Mapping[str, Any]) -> Confusion:
 
 
 def _features(value: Any) -> Features | None:
-    if value is None or not value["points"]:
+    if not value or not value["points"]:
         return None
     points = tuple(_triple(point) for point in value["points"][:MAX_POINTS])
     label = str(value["label"])

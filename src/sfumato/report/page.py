@@ -16,6 +16,7 @@ from sfumato.core.threats import CLAIM, RECONSTRUCTION, threat, title
 from sfumato.report.audited_runs import Group, Run, in_order
 from sfumato.report.confusion import confusions
 from sfumato.report.curves import information, tradeoff
+from sfumato.report.exposure_table import exposure_table
 from sfumato.report.fairness_table import fairness_table
 from sfumato.report.feature_views import planes, space, space_layout
 from sfumato.report.front import front
@@ -124,7 +125,7 @@ class _Builder:
             "interval. Further right is better for the owner; errors are on a logarithmic scale. Leakage places the "
             "best attack between that guesser (0 %) and the best attack on an undefended release (100 %)."
             f"{chosen}",
-            f"{glance(group)}{fairness_table(group)}",
+            f"{glance(group)}{exposure_table(group)}{fairness_table(group)}",
         )
 
     def _front(self, group: Group, looks: dict[str, Style]) -> str:

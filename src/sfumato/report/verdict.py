@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sfumato.core.score import Score
+from sfumato.core.score import Score, mixed_versions
 from sfumato.core.threats import CLAIM, LIST, MEMBERSHIP, RECONSTRUCTION, threat, title
 from sfumato.report.audited_runs import Group, Run, by_method, in_order, most_private, owner_gain
 from sfumato.report.guarantees import guarantee_sentence
@@ -48,6 +48,12 @@ def trust_warnings(runs: Sequence[Run]) -> tuple[str, ...]:
         f"ε ≥ {number(run.worst[CLAIM].value, run.worst[CLAIM].metric)} with 95 % confidence."
         for run in runs
         if _refuted(run)
+    ]
+    mixed = mixed_versions((score.attack, score.attack_version) for run in runs for score in run.attacks)
+    warnings += [
+        f"Figures of {attack} come from versions {listed([str(version) for version in versions])} of the attack "
+        "and are not to be compared: audit the older runs again."
+        for attack, versions in mixed.items()
     ]
     hurried = [run.title for run in runs if run.attack_steps is not None and run.attack_steps < _FEW_STEPS]
     if hurried:

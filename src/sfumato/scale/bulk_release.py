@@ -19,8 +19,8 @@ from sfumato.data.readers.locate import open_data
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.capabilities import ReleasesWhole
 from sfumato.scale.ray_cluster import RayCluster, own_error, surroundings
-from sfumato.scale.release_parts import Part, PartReleaser, facts_of, parts_of
-from sfumato.workflow.releasing import CARD, RELEASED, Terms, WholeFile, charge, terms_of
+from sfumato.scale.release_parts import PartReleaser, RowRange, facts_of, parts_of
+from sfumato.workflow.releasing import CARD, RELEASED, ReleaseTerms, WholeFile, charge, terms_of
 from sfumato.workflow.repeated_records import Warn
 from sfumato.workflow.secret_marks import keep_mark
 
@@ -112,7 +112,7 @@ def _begin(staging: Path, plan: dict[str, Any]) -> None:
         left.unlink(missing_ok=True)
 
 
-def _carried_out(parts: list[Part], arguments: tuple[Any, ...], cluster: RayCluster) -> Any:
+def _carried_out(parts: list[RowRange], arguments: tuple[Any, ...], cluster: RayCluster) -> Any:
     """Release these parts, and give each back when it is done, in any order; lost workers' parts are done again."""
     if not parts:
         return
@@ -145,7 +145,7 @@ def _ours(code: int, said: str) -> SfumatoError:
     return kinds.get(code, DataError)(said)
 
 
-def _card(terms: Terms, staging: Path, parts: list[Part], warn: Warn) -> tuple[Guarantee, dict[str, Any]]:
+def _card(terms: ReleaseTerms, staging: Path, parts: list[RowRange], warn: Warn) -> tuple[Guarantee, dict[str, Any]]:
     """What all parts say together, as if they had been one."""
     seen, digest, rows = WholeFile(terms.promised), hashlib.sha256(), 0
     people: list[npt.NDArray[np.uint64]] = []
@@ -164,7 +164,7 @@ def _card(terms: Terms, staging: Path, parts: list[Part], warn: Warn) -> tuple[G
     return kept, terms.card(kept, rows, shape, digest.hexdigest())
 
 
-def _publish(staging: Path, out: Path, parts: list[Part], card: dict[str, Any]) -> None:
+def _publish(staging: Path, out: Path, parts: list[RowRange], card: dict[str, Any]) -> None:
     """``out`` in one move: the released files and the card alone."""
     whole = staging / "out"
     shutil.rmtree(whole, ignore_errors=True)

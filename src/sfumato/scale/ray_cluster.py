@@ -7,6 +7,7 @@ processes of one machine would, so a comparison goes on wherever it was stopped,
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -54,8 +55,9 @@ def cluster(address: str | None, jobs: int | None = None) -> Iterator[RayCluster
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     try:
         if address is None:
-            ray.init(num_cpus=jobs, include_dashboard=False, object_store_memory=_STORE, **quiet)
+            ray.init(address="local", num_cpus=jobs, include_dashboard=False, object_store_memory=_STORE, **quiet)
         else:
+            _answers(address)
             ray.init(address=address, **quiet)
     except (ConnectionError, RuntimeError, TimeoutError, ValueError) as error:
         where = "this machine" if address is None else address
@@ -65,6 +67,17 @@ def cluster(address: str | None, jobs: int | None = None) -> Iterator[RayCluster
         yield RayCluster()
     finally:
         ray.shutdown()
+
+
+def _answers(address: str) -> None:
+    """Raise at once if nobody listens there: Ray would wait for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        raise UsageError(f"--address {address}: write it as host:port.")
+    try:
+        socket.create_connection((host, int(port)), timeout=_PATIENCE).close()
+    except OSError as error:
+        raise ConnectionError(error.strerror or str(error)) from None
 
 
 class RayCluster:
@@ -150,8 +163,14 @@ def own_error(error: Exception) -> Exception:
 
 
 def _work(work: Callable[..., Any], arguments: dict[str, Any], heard: Any, asked: Mapping[str, str]) -> Any:
+    from ray.exceptions import RayError
+
+    def tell(line: str) -> None:
+        with suppress(RayError):  # a line of progress is no reason to stop
+            heard.put(line)
+
     settle(asked)
-    return work(heard.put, lambda *_: None, **arguments)
+    return work(tell, lambda *_: None, **arguments)
 
 
 def _listen(heard: Any, say: Say, over: threading.Event) -> None:
@@ -164,4 +183,4 @@ def _listen(heard: Any, say: Say, over: threading.Event) -> None:
         except Empty:
             continue
         except RayError:
-            return  # the cluster is gone, and so is who spoke
+            over.wait(_POLL)  # out of reach for a while, as workers may be

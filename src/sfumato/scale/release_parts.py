@@ -28,7 +28,7 @@ from sfumato.data.readers.parquet_csv import ParquetSource
 from sfumato.data.readers.parquet_folder import ParquetFolder
 from sfumato.data.registry import REGISTRY
 from sfumato.scale.ray_cluster import settle
-from sfumato.workflow.releasing import BATCH_ROWS, Terms, WholeFile, as_table, terms_of, written_to
+from sfumato.workflow.releasing import BATCH_ROWS, ReleaseTerms, WholeFile, as_table, terms_of, written_to
 from sfumato.workflow.repeated_records import content_words
 
 FEWEST_ROWS = 16 * BATCH_ROWS
@@ -36,7 +36,7 @@ FEWEST_ROWS = 16 * BATCH_ROWS
 
 
 @dataclass(frozen=True)
-class Part:
+class RowRange:
     """The rows from ``first`` to before ``last`` of a file; ``number`` says where they stand in the release."""
 
     number: int
@@ -49,16 +49,16 @@ class Part:
         return f"part-{self.number:06d}"
 
 
-def parts_of(opened: LocatedSource) -> list[Part]:
+def parts_of(opened: LocatedSource) -> list[RowRange]:
     """All rows of the source, in their order."""
-    parts: list[Part] = []
+    parts: list[RowRange] = []
     for file in _files(opened):
         first, row = 0, 0
         for group in file.groups:
             row += group
             end = min(-(-row // BATCH_ROWS) * BATCH_ROWS, file.rows or 0)  # up to the end of a batch
             if end - first >= FEWEST_ROWS or (row == file.rows and end > first):
-                parts.append(Part(len(parts), file.label, first, end))
+                parts.append(RowRange(len(parts), file.label, first, end))
                 first = end
     return parts
 
@@ -94,14 +94,14 @@ class PartReleaser:
         self._folder, self._entry = Path(folder), None if named is None else REGISTRY[named]
         self._trouble: SfumatoError | None = None
         try:
-            self._terms: Terms = terms_of(Path(run), labels=labels, unprotected=unprotected)
+            self._terms: ReleaseTerms = terms_of(Path(run), labels=labels, unprotected=unprotected)
         except SfumatoError as error:
             self._trouble = error
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
         """One part, as columns of one row: an error of ours is told, so that nobody tries again what cannot work."""
         (number,), (file,), (first,), (last,) = (batch[name].tolist() for name in ("number", "file", "first", "last"))
-        part, said, code = Part(number, file, first, last), "", 0
+        part, said, code = RowRange(number, file, first, last), "", 0
         try:
             if self._trouble is not None:
                 raise self._trouble
@@ -113,7 +113,7 @@ class PartReleaser:
             said, code = f"{where}: put --out where all machines see it.", DataError.exit_code
         return {"number": [number], "said": [said], "code": [code]}
 
-    def _release(self, part: Part) -> None:
+    def _release(self, part: RowRange) -> None:
         mechanism, traits = self._terms.mechanism, self._terms.mechanism.traits
         seen, rows, shape, writer = WholeFile(self._terms.promised), 0, (), None
         words: list[npt.NDArray[Any]] = []
@@ -138,7 +138,7 @@ class PartReleaser:
         facts = {"rows": rows, "shape": list(shape), "broken": seen.broken, "width": width}
         write_json(self._folder / f"{part.name}.json", facts)
 
-    def _batches(self, part: Part) -> Iterator[Dataset]:
+    def _batches(self, part: RowRange) -> Iterator[Dataset]:
         mechanism, entry = self._terms.mechanism, self._entry
         source = parquet_at(part.file) if is_address(part.file) else ParquetSource(Path(part.file))
         private = mechanism.traits.reads_private
@@ -154,7 +154,7 @@ def _people(batch: Dataset) -> npt.NDArray[np.uint64]:
     return np.frombuffer(b"".join(hashlib.blake2b(name, digest_size=8).digest() for name in names), np.uint64)
 
 
-def facts_of(folder: Path, parts: Sequence[Part]) -> Iterator[tuple[dict[str, Any], npt.NDArray[np.uint64]]]:
+def facts_of(folder: Path, parts: Sequence[RowRange]) -> Iterator[tuple[dict[str, Any], npt.NDArray[np.uint64]]]:
     """What each finished part tells, in order: its facts and (rows, width) words."""
     for part in parts:
         facts = read_json(folder / f"{part.name}.json")

@@ -96,10 +96,16 @@ def run_study(
         result = _measure(study, source, scale, limit, out, seed, say)
     else:
         plan = study.scale(source, scale)
-        plan = plan if limit is None else replace(plan, limit=limit)
+        plan = plan if limit is None else _limited(plan, limit)
         result = _compare(study, source, scale, plan, out, seed, progress, say)
     write_json(out / f"{name}.json", result)
     return result
+
+
+def _limited(plan: Scale, limit: int) -> Scale:
+    """With so many records in every part, also where parts have limits of their own."""
+    parts = (replace(part, data={**part.data, "limit": limit}) if "limit" in part.data else part for part in plan.parts)
+    return replace(plan, parts=tuple(parts), limit=limit)
 
 
 def _compare(

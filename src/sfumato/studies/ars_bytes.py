@@ -60,7 +60,8 @@ def rows(
     common |= {"seed": seed, "say": say}
     few = {"epochs": 2} if scale == "smoke" else {}
     said = paper("ars")
-    averaged = {}
+    averaged: dict[str, list[Step]] = {}
+    share = 0.0
     found = [
         plain_row(
             "SecureML: accuracy, quoted from the paper",
@@ -74,19 +75,20 @@ def rows(
         home = out / f"fedavg-{wire}"
         result = fedavg(data, rounds=_ROUNDS[scale], wire=wire, out=home, **common)
         averaged[wire] = steps_of(result, home)
-        found += _last(f"FedAvg, {bits} bits", averaged[wire])
+        share = share or _majority(home)
+        found += _last(f"FedAvg, {bits} bits", averaged[wire], share)
     home = out / "dp-fedavg"
     private = steps_of(fedavg(data, rounds=_ROUNDS[scale], out=home, **_DP, **common), home)
-    found += _last("DP-FedAvg, noise 1, clip 1, 32 bits", private, said.figure("Table 1", "DPFL", "accuracy"))
+    found += _last("DP-FedAvg, noise 1, clip 1, 32 bits", private, share, said.figure("Table 1", "DPFL", "accuracy"))
     alone = _alone(out / "fedavg-float32")
     for number, right in enumerate(alone):
-        found.append(accuracy_row(f"party {number} alone, the same learner on its raw records", right))
+        found.append(accuracy_row(f"party {number} alone, the same learner on its raw records", right, majority=share))
     for name, params in _SETTINGS.items():
         for wire, bits in _BITS.items():
             home = out / f"{list(_SETTINGS).index(name)}-{wire}"
             shared = simulate(data, params={**params, **few}, wire=wire, out=home, **common)
             theirs = said.figure("Table 1", "ARS", "accuracy") if name == _PUBLISHED and bits == 32 else None
-            found += _compared(f"{name} of {bits} bits", shared, home, averaged[wire], alone, theirs)
+            found += _compared(f"{name} of {bits} bits", shared, home, averaged[wire], alone, share, theirs)
     found.append(_error(data, scale, seed, few))
     return found
 
@@ -99,25 +101,34 @@ def steps_of(result: FedResult, home: Path) -> list[Step]:
     ]
 
 
-def _last(name: str, steps: Sequence[Step], theirs: float | None = None) -> list[Row]:
+def _last(name: str, steps: Sequence[Step], share: float, theirs: float | None = None) -> list[Row]:
     return [
-        accuracy_row(f"{name}, after all rounds: accuracy", steps[-1].right, paper=theirs),
+        accuracy_row(f"{name}, after all rounds: accuracy", steps[-1].right, paper=theirs, majority=share),
         _megabytes(f"{name}, after all rounds: megabytes", steps[-1].bytes),
     ]
 
 
 def _compared(
-    name: str, result: ShareResult, home: Path, averaged: Sequence[Step], alone: Sequence[Right], theirs: float | None
+    name: str,
+    result: ShareResult,
+    home: Path,
+    averaged: Sequence[Step],
+    alone: Sequence[Right],
+    share: float,
+    theirs: float | None,
 ) -> list[Row]:
-    """The pool beside federated averaging at the same precision, every party alone, and the initiator's share alone."""
+    """The pool beside federated averaging at the same precision, every party alone, and the initiator's share alone.
+
+    ``share`` is that of the most frequent class.
+    """
     ours = Step(result.bytes_up + result.bytes_down, read_right(home))
     published = name.startswith(_PUBLISHED)
     said = paper("ars")
     similar = said.figure("Table 1", "ARS", "accuracy") - said.figure("Table 1", "SecureML", "accuracy")
     best = max(alone, key=lambda right: float(right.mean()))
     found = [
-        accuracy_row(f"{name}: accuracy of the pool", ours.right, paper=theirs),
-        accuracy_row(f"{name}: accuracy, learner on the initiator's share alone", _initiator(home)),
+        accuracy_row(f"{name}: accuracy of the pool", ours.right, paper=theirs, majority=share),
+        accuracy_row(f"{name}: accuracy, learner on the initiator's share alone", _initiator(home), majority=share),
         less_row(f"{name}: pool less the initiator's share alone", ours.right, _initiator(home)),
         less_row(f"{name}: pool less the best party alone on raw records", ours.right, best),
         less_row(
@@ -168,6 +179,13 @@ def _alone(home: Path) -> list[Right]:
         predicted(_flat(train), train.utility, x, "mlp")["digit"] == truth
         for train in (member.records("train") for member in members)
     ]
+
+
+def _majority(home: Path) -> float:
+    """The share of the most frequent class among the held-out records of all."""
+    codes = [open_party({"data": str(folder)}, 0).records("test").utility["digit"] for folder in _parties(home)]
+    counts = np.bincount(np.concatenate(codes))
+    return float(counts.max() / counts.sum())
 
 
 def _flat(data: Dataset) -> Any:

@@ -19,6 +19,7 @@ from sfumato.studies.rows import Row, Values, plain_row
 from sfumato.studies.verdicts import Asked
 
 _RATES = (0.0, 0.25, 0.5, 0.75, 1.0)
+PARTIES = 5
 _ROUNDING = 1e-4
 """Ten sums of 32-bit numbers, as a share of ε."""
 _ALL = 0.999
@@ -34,12 +35,14 @@ def rows(
     say: Callable[[str], None] = lambda _: None,
     **_: Any,
 ) -> list[Row]:
-    """One party and one mask; the attacker's decoder is trained under a mask of the given overlap."""
+    """Five parties, each with a mask; the attacker's decoder is trained under masks of the given overlap."""
     small = scale == "smoke"
     splits = load_splits(data, utility=["digit"], private=[], limit=limit, seed=seed)
     found = []
     for epsilon in (FIFTY, HUNDRED):
-        mechanism = ARS(variant="published", epsilon=epsilon, epochs=2 if small else 20, seed=seed).fit(splits.owner)
+        mechanism = ARS(
+            parties=PARTIES, variant="published", epsilon=epsilon, epochs=2 if small else 20, seed=seed
+        ).fit(splits.owner)
         shared = masked_release(mechanism, splits, seed=seed, steps=200 if small else 2000)
         overlaps = [shared.at(rate) for rate in _RATES]
         for overlap in overlaps:
@@ -117,9 +120,9 @@ STUDY = Measurement(
     name="ars-table6",
     family="ars-masks",
     title="Error over the overlap of two masks, Table 6",
-    about="Error of a decoder that was trained under a mask which agrees with the victim's by a given share, of who "
-    "searches for one, and the exact chance of guessing one. That is about guessing alone: ars-figure4 "
-    "reads the mask off the release.",
+    about="Five parties, each with a mask of its own. Error of a decoder that was trained under masks which agree with "
+    "the victims' by a given share, of who searches for them, and the exact chance of guessing one. That is about "
+    "guessing alone: ars-figure4 reads the mask off the release.",
     data=("mnist", "digits"),
     run=rows,
     claims=("ars-overlap-leaks", "ars-brute-force", "ars-mask-preserves", "ars-noise-limited"),

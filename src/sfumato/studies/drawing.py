@@ -63,7 +63,8 @@ def plots(
         if "y" in logarithmic:
             axis.set_yscale("log")
         if len(curves) > 1:
-            axis.legend(fontsize=7)
+            beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.02)} if not lines and len(curves) > 6 else {}
+            axis.legend(fontsize=7, **beside)  # many classes lie everywhere
     _save(figure, path)
 
 
@@ -108,7 +109,7 @@ def bars(
     axis.set_title(title, fontsize=9)
     axis.grid(axis="y", alpha=0.3)
     if len(names) > 1:
-        axis.legend(fontsize=7)
+        figure.legend(loc="outside lower center", ncols=min(len(names), 3), fontsize=7)
     _save(figure, path)
 
 

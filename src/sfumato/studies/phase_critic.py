@@ -15,7 +15,7 @@ from sfumato.core.intervals import bootstrap, mean_interval, share_interval
 from sfumato.core.randomness import derive_seed
 from sfumato.mechanisms.phase.mechanism import Phase
 from sfumato.studies.base import Measurement
-from sfumato.studies.phase_points import DATA, EFFORTS, SEEDS, network_part
+from sfumato.studies.phase_points import DATA, EFFORTS, SEEDS, SMOKE_LIMIT, network_part
 from sfumato.studies.rows import Row, plain_row
 from sfumato.studies.verdicts import Asked
 
@@ -25,11 +25,19 @@ _NAMES = {"with Eq. 8": 1.0, "without Eq. 8": 0.0}
 """And the critic's weight; its schedule is the default, the W-GAN's."""
 
 
-def rows(*, data: str, scale: str, seed: int = 0, say: Callable[[str], None] = lambda _: None, **_: Any) -> list[Row]:
+def rows(
+    *,
+    data: str,
+    scale: str,
+    limit: int | None = None,
+    seed: int = 0,
+    say: Callable[[str], None] = lambda _: None,
+    **_: Any,
+) -> list[Row]:
     """The published scheme with and without its critic, on the same records and with the same first weights."""
-    part = network_part(data, scale)
-    split = next(dict(point.params) for point in part.points if point.mechanism == "split")
-    splits = load_splits(data, seed=seed, **DATA[data], **part.data)
+    points = network_part(data, scale).points
+    split = next(dict(point.params) for point in points if point.mechanism == "split")
+    splits = load_splits(data, seed=seed, limit=limit, **DATA[data])
     fitted = {name: _fitted(name, splits, split, weight, seed, say) for name, weight in _NAMES.items()}
     asked = {
         name: turned_features(one[0], splits, EFFORTS[scale], derive_seed(seed, "phase-critic"))
@@ -124,4 +132,5 @@ CRITIC = Measurement(
     run=rows,
     claims=("phase-critic-fooled",),
     seeds=SEEDS,
+    limits={"smoke": SMOKE_LIMIT, "cpu": 24_000},
 )

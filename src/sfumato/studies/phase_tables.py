@@ -23,6 +23,7 @@ from sfumato.studies.rows import (
     lowest,
     quotient,
     ratio,
+    remainder,
     score_row,
 )
 from sfumato.studies.verdicts import Asked, Setting
@@ -222,7 +223,8 @@ def _factors(data: str, result: Result, results: Results) -> list[Row]:
     for name, score, printed, factor, setting in ways:
         if score is None:
             continue
-        same = score["attack"] not in _SEVERAL  # several messages are of some of the victims
+        alike = len(each_of(result, score)[0]) == len(each_of(original, plain)[0])
+        same = alike and score["attack"] not in _SEVERAL  # several messages: of victims in another order
         value, interval = (ratio if same else quotient)((result, score), (original, plain))
         asked = None if factor is None else Asked("phase-by-a-factor", "above", (1.0 - _MARGIN) * factor, setting)
         full_name = f"{title(result)}: {name}, over the original network"
@@ -283,17 +285,21 @@ def _against(
     hides_most: Callable[[list[Score]], Score],
     asked: Asked,
 ) -> list[Row]:
-    """The published scheme beside the baseline that hides most, over the same victims; nothing where one is missing."""
+    """The published scheme beside the baseline that hides most; nothing where one is missing.
+
+    Over the same victims, unless the best attacks saw different ones: some search for each record, and see a few.
+    """
     ours = best(result)
     others = [(other, score) for other in _baselines(result, results) if (score := best(other)) is not None]
     if ours is None or not others:
         return []
     chosen = hides_most([score for _, score in others])
     other = next(pair for pair in others if pair[1] is chosen)
+    same = len(each_of(result, ours)[0]) == len(each_of(*other)[0])
     if metric == "error ratio":
-        value, interval = ratio((result, ours), other)
+        value, interval = (ratio if same else quotient)((result, ours), other)
     else:
-        value, interval = difference((result, ours), other)
+        value, interval = (difference if same else remainder)((result, ours), other)
     if metric == "failure difference":
         value, interval = -value, (-interval[1], -interval[0])  # the scores are shares that were found
     return [Row(name, metric, "lower" if asked.side == "below" else "higher", None, value, interval, asked)]

@@ -12,9 +12,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.errors import RuleBroken
+from sfumato.core.errors import DataError, RuleBroken
 from sfumato.core.intervals import Interval, bootstrap, mean_interval, students_t
 from sfumato.core.run_folder import EACH_RECORD, read_tensors
+from sfumato.core.score import mixed_versions
 from sfumato.studies.verdicts import HOLDS, OPEN, Asked, verdict
 
 Results = Sequence[Mapping[str, Any]]
@@ -132,14 +133,29 @@ def quotient(ours: Scored, theirs: Scored) -> tuple[float, Interval]:
     both in squares, as those of independent figures.
     """
     (_, a), (_, b) = ours, theirs
-    value = a["value"] / max(b["value"], 1e-12)
+    value = float(a["value"] / max(b["value"], 1e-12))
+    low, high = (value * half for half in _halves(a, b, max(a["value"], 1e-12), max(b["value"], 1e-12)))
+    return value, (value - low, value + high)
+
+
+def remainder(
+    ours: tuple[Mapping[str, Any], Mapping[str, Any]], theirs: tuple[Mapping[str, Any], Mapping[str, Any]]
+) -> tuple[float, Interval]:
+    """The difference of two means over different victims, with the half-widths of both added in squares."""
+    (_, a), (_, b) = ours, theirs
+    value = float(a["value"] - b["value"])
+    low, high = _halves(a, b, 1.0, 1.0)
+    return value, (value - low, value + high)
+
+
+def _halves(a: Mapping[str, Any], b: Mapping[str, Any], of_a: float, of_b: float) -> tuple[float, float]:
+    """How far down and up the difference of two independent figures may be, each in its own unit."""
 
     def half(one: int, other: int) -> float:
-        far = abs(a["ci"][one] - a["value"]) / max(a["value"], 1e-12)
-        near = abs(b["ci"][other] - b["value"]) / max(b["value"], 1e-12)
-        return float(value * (far**2 + near**2) ** 0.5)
+        far, near = abs(a["ci"][one] - a["value"]) / of_a, abs(b["ci"][other] - b["value"]) / of_b
+        return float((far**2 + near**2) ** 0.5)
 
-    return float(value), (value - half(0, 1), value + half(1, 0))
+    return half(0, 1), half(1, 0)
 
 
 def aligned(*scored: Scored) -> tuple[list[Values], npt.NDArray[Any] | None]:
@@ -169,6 +185,10 @@ def aligned(*scored: Scored) -> tuple[list[Values], npt.NDArray[Any] | None]:
 
 
 def _pairs(ours: Scored, theirs: Scored) -> tuple[Values, Values, npt.NDArray[Any] | None]:
+    seen = [(score["attack"], score.get("attack_version", 1)) for _, score in (ours, theirs)]
+    if mixed_versions(seen):
+        both = f"{ours[0]['point']} and {theirs[0]['point']}"
+        raise DataError(f"{both} were attacked by different versions of {seen[0][0]}: measure both again.")
     (a, b), whose = aligned(ours, theirs)
     return a, b, whose
 

@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sfumato import load
 from sfumato.auditing.students import LOGISTIC, TREES, fit_student
 from sfumato.auditing.utility import classification_scores
@@ -147,7 +149,8 @@ def _scored(x: FloatArray, y: IntArray, test: Dataset, seed: int) -> dict[str, A
         for score in classification_scores(student, LABEL, guess, test, 0.0, None):
             if score.metric in METRICS:
                 scores[f"{student} {score.metric}"] = [score.value, *score.ci]
-    return {"scores": scores}
+    majority = float(np.bincount(test.utility[LABEL]).max() / len(test))
+    return {"scores": scores, "records": len(test), "majority": majority}
 
 
 def _sentence(name: str, result: dict[str, Any]) -> str:
@@ -178,7 +181,9 @@ def _run_rows(title: str, result: dict[str, Any]) -> list[Row]:
     for student in STUDENTS:
         for metric in METRICS:
             value, low, high = result["scores"][f"{student} {metric}"]
-            rows.append(Row(f"{title}: {student}, {metric}", metric, "higher", None, value, (low, high)))
+            share = result["majority"] if metric == "accuracy" else None
+            name, n = f"{title}: {student}, {metric}", result["records"]
+            rows.append(Row(name, metric, "higher", None, value, (low, high), n=n, majority=share))
     if "seconds" in result:
         rows.append(plain_row(f"{title}: to learn and draw", "seconds", "lower", result["seconds"]))
     return rows

@@ -3,12 +3,17 @@
 from sfumato.workflow.auditing import audit_run
 from sfumato.workflow.compare import Point, compare, sweep
 from sfumato.workflow.fitting import fit_run, fitted_on, load_run, records_of, resolve
+from sfumato.workflow.payload_audit import audit_payloads
+from sfumato.workflow.release_audit import audit_release, audit_release_files
 from sfumato.workflow.releasing import release_run
 from sfumato.workflow.sampling import sample_run
 from sfumato.workflow.users import compare_users, fit_users
 
 __all__ = [
     "Point",
+    "audit_payloads",
+    "audit_release",
+    "audit_release_files",
     "audit_run",
     "compare",
     "compare_users",

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from sfumato.auditing import Controls, Effort
-from sfumato.auditing.steps import Steps
+from sfumato.auditing.steps import AuditSteps
 from sfumato.auditing.trials import Found
 from sfumato.core import compute
+from sfumato.core.dataset import Splits
 from sfumato.core.run_folder import RunFolder
 from sfumato.workflow.audited_folder import opened, store
+from sfumato.workflow.fitting import splits_of
 from sfumato.workflow.processes import Job, Say
 
 Numbers = tuple[int, ...]
@@ -35,7 +38,7 @@ class Order:
 def audit_job(order: Order, *, needs: Sequence[str] = (), after: Callable[[float], None] = lambda _: None) -> Job:
     """The job from which all others of an audit follow; ``after`` is told the seconds of all, once scores are stored.
 
-    Steps that share what they train are one job; those that are likely to be long come first.
+    AuditSteps that share what they train are one job; those that are likely to be long come first.
     """
     name = f"audit {order.path}"
     found: dict[int, Found] = {}
@@ -69,14 +72,14 @@ def made_ready(order: Order) -> list[Job]:
 
 
 def _open(say: Say, _progress: Any, *, order: Order, silent: bool = False) -> tuple[list[Numbers], float]:
-    """Steps to be done together, the longest groups first."""
+    """Steps to be done together, in the order in which they are begun."""
     started = time.perf_counter()
     with compute.using(order.machine):
         if silent:
             _steps(order)
             return [], 0.0
         groups = _steps(order, partial(_titled, say, order.title)).together()
-    return sorted(groups, key=len, reverse=True), time.perf_counter() - started
+    return groups, time.perf_counter() - started
 
 
 def _do(say: Say, _progress: Any, *, order: Order, numbers: Numbers) -> tuple[dict[int, Found], float]:
@@ -93,17 +96,28 @@ def _conclude(_say: Say, _progress: Any, *, order: Order, found: dict[int, Found
     return time.perf_counter() - started
 
 
-_last: tuple[Order, Steps] | None = None
+_last: tuple[Order, AuditSteps] | None = None
 
 
-def _steps(order: Order, say: Say = lambda _: None) -> Steps:
+def _steps(order: Order, say: Say = lambda _: None) -> AuditSteps:
     """The steps of the audit that this process works on, with what they have learnt so far."""
     global _last  # noqa: PLW0603 - one audit a process at a time, to spare memory
     if _last is None or _last[0] != order:
         _last = None
-        _last = order, opened(RunFolder.open(order.path), order.effort, None, Controls(order.controls), say)
+        run = RunFolder.open(order.path)
+        _last = order, opened(run, order.effort, records_in(run.config()), Controls(order.controls), say)
     return _last[1]
 
 
 def _titled(say: Say, title: str, what: str) -> None:
     say(f"{title} {what}" if title else what)
+
+
+def records_in(config: Mapping[str, Any]) -> Splits:
+    """The records of a configuration; those of a comparison are read once in each process."""
+    return _records(json.dumps(config["data"], sort_keys=True, default=str), config["run"]["seed"])
+
+
+@lru_cache(maxsize=1)
+def _records(data: str, seed: int) -> Splits:
+    return splits_of({"data": json.loads(data), "run": {"seed": seed}})

@@ -11,7 +11,7 @@ import torch
 from sfumato.auditing import Audit, Controls, Effort
 from sfumato.auditing.auditor import audit_steps
 from sfumato.auditing.result import Say
-from sfumato.auditing.steps import Steps
+from sfumato.auditing.steps import AuditSteps
 from sfumato.core import compute
 from sfumato.core.dataset import Splits
 from sfumato.core.errors import DataError
@@ -34,7 +34,7 @@ def to_be_audited(path: Path, *, again: bool) -> RunFolder:
     return run
 
 
-def opened(run: RunFolder, effort: Effort, splits: Splits | None, controls: Controls, say: Say) -> Steps:
+def opened(run: RunFolder, effort: Effort, splits: Splits | None, controls: Controls, say: Say) -> AuditSteps:
     """The steps of a run's audit, if its records (or ``splits``) are still those that it was fitted on."""
     config = run.config()
     mechanism = load_mechanism(run.path)

@@ -28,11 +28,12 @@ def audit_run(
 ) -> dict[str, Any]:
     """Attack the mechanism in a run folder and store what was found there.
 
-    Independent attacks run side by side, in as many processes as ``core.compute`` allows, unless ``splits`` or
-    ``controls`` are given: these belong to this process. The figures are the same.
+    Independent attacks run side by side, in as many processes as ``core.compute`` allows, for the same figures; but not
+    if networks are on another device, or if ``splits`` or ``controls`` are given, which belong to this process.
     """
     run = to_be_audited(path, again=again)
-    jobs = places(compute.MOST_JOBS) if splits is None and controls is None else 1
+    apart = splits is None and controls is None and compute.on_cpu()
+    jobs = places(compute.MOST_JOBS) if apart else 1
     if jobs == 1:
         return store(run, opened(run, effort, splits, controls or Controls(), say).audit(say), effort)
     with TemporaryDirectory(dir=path, prefix=".controls-") as shared:  # where other machines see it

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,12 @@ from sfumato.core import compute
 from sfumato.core.dataset import Splits
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.run_folder import RunFolder, read_json, write_json
+from sfumato.core.score import mixed_versions
 from sfumato.mechanisms import mechanism_class
 from sfumato.mechanisms.base import Progress, no_progress
+from sfumato.workflow.audit_jobs import Order, audit_job, records_in
 from sfumato.workflow.auditing import audit_run
-from sfumato.workflow.fitting import fit_run, resolve, splits_of
+from sfumato.workflow.fitting import fit_run, resolve
 from sfumato.workflow.processes import Job, Say, places, side_by_side
 
 
@@ -78,7 +79,7 @@ def compare(
     if twice is not None:
         raise UsageError(f"two points are called '{twice}': give values that differ within six digits.")
     _claim(out, {"points": [f"points/{one}" for one in ids], "config": configs})
-    beside = 1 if splits is not None else places(len(points))
+    beside = 1 if splits is not None else places(compute.MOST_JOBS)
     controls = out / "controls"
     before: dict[str, str] = {}
     tasks = []
@@ -89,21 +90,19 @@ def compare(
         before[point.mechanism] = point.id
         if (folder / "seconds.json").exists():
             continue
-        arguments = {
-            "title": f"{number}/{len(points)}",
-            "config": config,
-            "folder": folder,
-            "start": None if start is None else out / "points" / start,
-            "effort": effort,
-            "controls": controls,
-            "machine": compute.one_of(beside),
-            "splits": splits,
-        }
-        tasks.append(Job(point.id, _fit_and_audit, arguments, needs=_needs(point, start, ids, out)))
+        order = Order(folder, effort, controls, compute.one_of(beside), f"{number}/{len(points)}")
+        arguments = {"order": order, "config": config, "start": None if start is None else out / "points" / start}
+        needs = _needs(point, start, ids, out)
+        if beside == 1 or not compute.on_cpu():
+            tasks.append(Job(point.id, _fit_and_audit, {**arguments, "splits": splits}, needs))
+        else:
+            tasks.append(Job(point.id, _fit, arguments, needs, then=partial(_audited, order)))
     open_tasks = {task.name for task in tasks}
     tasks = [replace(task, needs=tuple(name for name in task.needs if name in open_tasks)) for task in tasks]
     side_by_side(tasks, beside, say, progress)
-    return [_result(point, out, effort) for point in points]
+    results = [_result(point, out, effort) for point in points]
+    _same_attacks(results, out)
+    return results
 
 
 def _needs(point: Point, start: str | None, ids: Sequence[str], out: Path) -> tuple[str, ...]:
@@ -113,42 +112,66 @@ def _needs(point: Point, start: str | None, ids: Sequence[str], out: Path) -> tu
     return (*based, *([] if start is None else [start]))
 
 
+def _fit(say: Say, progress: Progress, *, order: Order, config: dict[str, Any], start: Path | None) -> float:
+    """The fit of one point, here or in another process: its seconds."""
+    started = time.perf_counter()
+    with compute.using(order.machine):
+        _fitted(say, progress, order, config, start, records_in(config))
+    return time.perf_counter() - started
+
+
+def _fitted(
+    say: Say, progress: Progress, order: Order, config: dict[str, Any], start: Path | None, splits: Splits
+) -> None:
+    if not order.path.parent.is_dir():
+        raise DataError(f"{platform.node()} does not see {order.path.parent}: put --out where all machines see it.")
+    say(f"{order.title} {order.path.name}: fit")
+    fit_run(config, order.path, resume=True, start=start, splits=splits, progress=progress)
+
+
+def _audited(order: Order, seconds: float) -> Sequence[Job]:
+    """What follows a fit that took so many seconds."""
+    return [audit_job(order, after=lambda more: _mark(order.path, seconds + more))]
+
+
+def _mark(folder: Path, seconds: float) -> None:
+    """This point is done."""
+    write_json(folder / "seconds.json", round(seconds, 1))
+
+
 def _fit_and_audit(
     say: Say,
     progress: Progress,
     *,
-    title: str,
+    order: Order,
     config: dict[str, Any],
-    folder: Path,
     start: Path | None,
-    effort: Effort,
-    controls: Path,
-    machine: compute.Compute,
     splits: Splits | None,
 ) -> None:
-    """One point, here, in another process or on another machine."""
-    if not folder.parent.is_dir():
-        raise DataError(f"{platform.node()} does not see {folder.parent}: put --out where all machines see it.")
+    """One point, one attack after the other."""
     started = time.perf_counter()
-    with compute.using(machine):
-        splits = splits or _splits(json.dumps(config["data"], sort_keys=True, default=str), config["run"]["seed"])
-        say(f"{title} {folder.name}: fit")
-        fit_run(config, folder, resume=True, start=start, splits=splits, progress=progress)
+    with compute.using(order.machine):
+        splits = splits or records_in(config)
+        _fitted(say, progress, order, config, start, splits)
         audit_run(
-            folder,
-            effort=effort,
+            order.path,
+            effort=order.effort,
             splits=splits,
-            controls=Controls(controls),
-            say=lambda what: say(f"{title} {what}"),
+            controls=Controls(order.controls),
+            say=lambda what: say(f"{order.title} {what}"),
             again=True,
         )
-    write_json(folder / "seconds.json", round(time.perf_counter() - started, 1))
+    _mark(order.path, time.perf_counter() - started)
 
 
-@lru_cache(maxsize=1)
-def _splits(data: str, seed: int) -> Splits:
-    """The records of one comparison, read once in each process."""
-    return splits_of({"data": json.loads(data), "run": {"seed": seed}})
+def _same_attacks(results: Sequence[Mapping[str, Any]], out: Path) -> None:
+    """Raise if points were attacked by different versions of an attack, as when an older comparison goes on."""
+    seen = [(s["attack"], s["attack_version"]) for result in results for s in result["attacks"]]
+    for attack, versions in mixed_versions(seen).items():
+        raise DataError(
+            f"the points in {out} were attacked by versions {versions[0]} and {versions[-1]} of {attack}, whose "
+            "figures are not to be compared: choose another --out."
+        )
 
 
 def _result(point: Point, out: Path, effort: Effort) -> dict[str, Any]:

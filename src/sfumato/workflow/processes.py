@@ -16,7 +16,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.queues import Queue
 from typing import Any, Protocol
 
@@ -101,7 +101,7 @@ def side_by_side(tasks: Sequence[Job], jobs: int, say: Say, progress: Progress) 
     listener.start()
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(heard,))
     try:
-        _schedule(lambda task: pool.submit(_work, task.work, task.arguments), tasks)
+        _schedule(lambda task: pool.submit(_work, replace(task, then=None)), tasks)
     except BrokenProcessPool:
         raise DataError(
             "a worker process was killed, perhaps for want of memory: the same command goes on; try --jobs 1."
@@ -149,9 +149,9 @@ def _begin(heard: Queue[str]) -> None:
         warnings.simplefilter("ignore")  # as in the parent: libraries warn their callers
 
 
-def _work(work: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+def _work(task: Job) -> Any:
     assert _heard is not None  # _begin has set it
-    return work(_heard.put, lambda *_: None, **arguments)
+    return task.work(_heard.put, lambda *_: None, **task.arguments)
 
 
 def _listen(heard: Queue[str], say: Say, over: threading.Event) -> None:

@@ -116,7 +116,7 @@ class WholeFile:
 
 
 @dataclass(frozen=True)
-class Terms:
+class ReleaseTerms:
     """What may leave of a run, and what is promised about it; ``mark`` is the device's secret, if one is needed."""
 
     mechanism: Mechanism
@@ -149,7 +149,7 @@ class Terms:
         }
 
 
-def terms_of(path: Path, *, labels: bool, unprotected: bool) -> Terms:
+def terms_of(path: Path, *, labels: bool, unprotected: bool) -> ReleaseTerms:
     """What a release of the run in ``path`` may hold; what it may not is refused before a record is read."""
     RunFolder.open(path)
     mechanism = load_mechanism(path)
@@ -170,7 +170,7 @@ def terms_of(path: Path, *, labels: bool, unprotected: bool) -> Terms:
         )
     if labels and PAYLOAD in mechanism.schema_.utility:
         raise DataError(f"the utility label '{PAYLOAD}' has the name of the payload's column: rename it and fit again.")
-    return Terms(mechanism, promised, labels, mark)
+    return ReleaseTerms(mechanism, promised, labels, mark)
 
 
 def written_to(path: Path, schema: Any) -> Any:

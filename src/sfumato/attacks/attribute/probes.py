@@ -95,6 +95,7 @@ class ResidualProbe(PayloadProbe):
     """A residual network that sees other noise in every pass (``ResidualReader``): the strongest reader."""
 
     reader = "residual"
+    slow = True
 
     epochs: int = 60
     width: int = 256

@@ -53,9 +53,12 @@ class SubstituteDecoder(ReconstructionAttack):
 
     def decode(self, payload: FloatArray, knowledge: Knowledge) -> FloatArray:
         """The record behind everything that is read like ``inputs``."""
-        key = (knowledge.participant, knowledge.encoder, knowledge.auxiliary, knowledge.granted.get("mask"))
-        network = self._trained.get(key, lambda: self.train(knowledge))
+        network = self._trained.get(self.learnt_from(knowledge), lambda: self.train(knowledge))
         return forward_in_batches(network, as_tensor(payload)).numpy()
+
+    def learnt_from(self, knowledge: Knowledge) -> tuple[object, ...]:
+        """What another decoder would be trained for."""
+        return knowledge.participant, knowledge.encoder, knowledge.auxiliary, knowledge.granted.get("mask")
 
     def train(self, knowledge: Knowledge) -> torch.nn.Module:
         """The decoder; a dozen times the pairs are made anew, if they are others then."""
@@ -100,6 +103,9 @@ class CleanDecoder(SubstituteDecoder):
 
     def obstacle(self, knowledge: Knowledge) -> str | None:
         return "needs the published encoder" if knowledge.encoder is None else participant_missing(knowledge)
+
+    def learnt_from(self, knowledge: Knowledge) -> tuple[object, ...]:
+        return knowledge.encoder, knowledge.auxiliary
 
     def inputs(self, data: Dataset, knowledge: Knowledge, seed: int) -> FloatArray:
         assert knowledge.encoder is not None  # obstacle() has seen to it

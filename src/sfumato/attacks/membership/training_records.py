@@ -68,6 +68,7 @@ class ShadowModels(TrainingMembership):
     """
 
     name = "member-shadows"
+    slow = True
     title = "Likelihood ratio of shadow models"
 
     shadows: int = 4

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from sfumato.attacks.base import ReidentificationAttack
+from sfumato.attacks.linear_alignment import fit_alignment, own_pairs
 from sfumato.attacks.public_encoder import encoded, mismatch
 from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
 from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.core.knowledge import Knowledge
+from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
 
 _REPEATS = 8
@@ -64,7 +69,20 @@ class ReidentifyByDecoding(ReidentificationAttack):
         return nearest(_flat(self.inverse.guess(release, knowledge)), _flat(knowledge.candidates.x))
 
 
-def nearest(points: FloatArray, among: FloatArray) -> IntArray:
+class ReidentifyByAlignment(ReidentificationAttack):
+    """Map every candidate to a payload by least squares, and take the likeliest: pairs of other records are enough."""
+
+    name = "reid-align"
+
+    def guess(self, release: Release, knowledge: Knowledge) -> IntArray:
+        assert knowledge.candidates is not None  # obstacle() has seen to it
+        payload, own = own_pairs(knowledge)
+        align = fit_alignment(_flat(own.x), payload, derive_seed(knowledge.seed, self.name))
+        expected, found = align(_flat(knowledge.candidates.x)), _flat(release.payload).astype(np.float64)
+        return nearest(align.whitened(found), align.whitened(expected))
+
+
+def nearest(points: npt.NDArray[Any], among: npt.NDArray[Any]) -> IntArray:
     """For each point the index of the nearest row, by Euclidean distance."""
     lengths = (among**2).sum(axis=1)
     found = np.empty(len(points), dtype=np.int64)

@@ -20,7 +20,7 @@ from sfumato.attacks.linkage.person_embedding import fit_embedding, person_liken
 from sfumato.auditing.controls import Controls, Values
 from sfumato.auditing.effort import Effort
 from sfumato.core.dataset import Dataset, FloatArray, IntArray, Splits
-from sfumato.core.knowledge import Knowledge, Likeness, OtherRelease, Truth
+from sfumato.core.knowledge import Knowledge, Likeness, OtherRelease, Query, Truth
 from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
 from sfumato.core.threats import LINKAGE
@@ -45,6 +45,15 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class SecondRelease:
+    """A further release of the same victims, by another pipeline: payloads in the victims' order, and how it answers
+    the attacker."""
+
+    payload: FloatArray
+    query: Query
+
+
+@dataclass(frozen=True)
 class Scene:
     """What is audited.
 
@@ -53,6 +62,7 @@ class Scene:
     secrets    behind the victims' release by name, one row a record: for the scorer and for upper bounds
     repeat     makes further releases of the same records; None where nobody can
     shown      the victims in the gallery
+    second     another release of the victims, with which theirs may be linked
     """
 
     name: str
@@ -65,6 +75,7 @@ class Scene:
     secrets: Mapping[str, FloatArray] = field(default_factory=dict)
     repeat: Repeat | None = None
     controls: Controls = field(default_factory=Controls)
+    second: SecondRelease | None = None
 
     @cached_property
     def truth(self) -> Truth:
@@ -118,6 +129,8 @@ class Scene:
             labels = {name: codes[rows] for name, codes in release.utility.items()}
             some = replace(release, payload=release.payload[rows], utility=labels)
             return Stage(knowledge, some, self._truth_of(rows), np.arange(len(self.shown)))
+        if attack.threat == LINKAGE and self.second is not None:
+            return self._second_linked(knowledge, release, self.second)
         if attack.threat == LINKAGE and self._two_parts is not None:
             return self._linked(knowledge, release, *self._two_parts)
         if attack.threat != "reidentification":
@@ -128,6 +141,21 @@ class Scene:
 
     def _truth_of(self, rows: Rows) -> Truth:
         return Truth(self.splits.victim.take(rows), likeness=self._likeness, rows=rows)
+
+    def _second_linked(self, knowledge: Knowledge, release: Release, second: SecondRelease) -> Stage:
+        """The victims' payloads beside those of the second release, which stand in another order; where nothing is
+        defended both are the records."""
+        rows, order = self._suspects[0], np.random.default_rng(derive_seed(self.seed, "second release"))
+        _, person = np.unique(self.splits.victim.ids[rows], return_inverse=True)
+        people = order.permutation(int(person.max()) + 1)[person].astype(np.int64)
+        there = order.permutation(len(rows))
+        defended = release.payload is self.release.payload
+        payload = second.payload if defended else release.payload
+        other = OtherRelease(payload[rows][there], people[there], second.query if defended else None)
+        few = replace(release, payload=release.payload[rows], utility={})
+        return Stage(
+            replace(knowledge, linked=other), few, Truth(self.splits.victim.take(rows), people), self.shown[:0]
+        )
 
     def _linked(self, knowledge: Knowledge, release: Release, here: Rows, there: Rows, people: IntArray) -> Stage:
         other = OtherRelease(release.payload[there], people[there])

@@ -32,4 +32,4 @@ class DevicePlan(Plan):
         if attack.obstacle(scene.knowledge) is None or attack.obstacle(bare) is not None:
             return None  # it does without the device, or cannot do with it
         release = raw_release(scene.splits.victim)
-        return scene.controls.get(repr(attack), lambda: attack(release, bare, scene.truth).values())
+        return scene.controls.get(attack.identity, lambda: attack(release, bare, scene.truth).values())

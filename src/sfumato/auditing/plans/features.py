@@ -27,6 +27,7 @@ class FeaturesPlan(Plan):
             starts=effort.inversion_starts,
             labels_leave=bool(self.scene.release.utility),
             pictures=schema.kind == "image" and self.scene.release.payload.shape[1:] == schema.shape,
+            second=self.scene.second is not None,
         )
 
     @cached_property
@@ -49,4 +50,4 @@ class FeaturesPlan(Plan):
         stage = scene.lined_up(attack, self._bare, raw_release(scene.splits.victim), scene.truth)
         if attack.obstacle(stage.knowledge) is not None:
             return None
-        return scene.controls.get(repr(attack), lambda: attack(stage.release, stage.knowledge, stage.truth).values())
+        return scene.controls.get(attack.identity, lambda: attack(stage.release, stage.knowledge, stage.truth).values())

@@ -47,7 +47,7 @@ class TrainingPlan(Plan):
             stage = self._staged(bare, by_heart(owner, seed), by_heart)
             return attack(stage.release, stage.knowledge, stage.truth).values()
 
-        return self.scene.controls.get(repr(attack), measure)
+        return self.scene.controls.get(attack.identity, measure)
 
     def _staged(self, knowledge: Knowledge, model: Model, refit: Refit | None) -> Stage:
         """Without the victims' release: whose payload is there is a stranger."""

@@ -41,7 +41,7 @@ class SyntheticPlan(Plan):
 
     def control(self, attack: Attack, knowledge: Knowledge) -> Values:
         raw = raw_release(self.scene.splits.owner)
-        return self.scene.controls.get(repr(attack), lambda: attack(raw, knowledge, self._truth).values())
+        return self.scene.controls.get(attack.identity, lambda: attack(raw, knowledge, self._truth).values())
 
 
 def membership_stage(splits: Splits, effort: Effort, seed: int) -> tuple[Knowledge, Truth]:

@@ -40,7 +40,8 @@ from sfumato.nets.training_loop import take_step
 
 ADAPTING = 2
 """Steps of the adversaries before each step of the sieve."""
-_AT_ONCE = 4096
+_AT_ONCE = 2**21
+"""Numbers of records that are copied at a time."""
 _LARGE = 1e6
 """Keeps the sum of squares finite under weights that come from outside."""
 
@@ -58,7 +59,8 @@ class Ball(nn.Module):
 
 def mean_variance(records: FloatArray) -> float:
     """The variance of each number over records (N, …), as a mean over numbers; a batch is in memory at a time."""
-    parts = [records[start : start + _AT_ONCE] for start in range(0, len(records), _AT_ONCE)]
+    count = max(1, _AT_ONCE // records[0].size)
+    parts = [records[start : start + count] for start in range(0, len(records), count)]
     mean = sum(part.sum(axis=0, dtype=np.float64) for part in parts) / len(records)
     squares = sum(np.square(part - mean).sum(axis=0) for part in parts)
     return float(np.mean(squares / len(records)))

@@ -20,7 +20,7 @@ from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.encoder_mechanism import Discriminative
 from sfumato.mechanisms.parameters import number
-from sfumato.mechanisms.phase.cut import CutNetwork, cut, generator
+from sfumato.mechanisms.phase.cut import CutNetwork, generator
 from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches
 
 
@@ -33,7 +33,7 @@ class Split(CutNetwork):
 
     def _build(self, schema: Schema) -> None:
         torch.manual_seed(derive_seed(self.seed, self.name, "weights"))
-        thirds = cut(self.name, self.model, self.encrypt_to, self.decrypt_from, schema, self._task(schema).width)
+        thirds = self._thirds(schema)
         self.encoder_ = channels_last(self._encoder(thirds.head, thirds.features))
         self.rest_ = channels_last(nn.Sequential(thirds.middle, thirds.tail))
 

@@ -61,6 +61,12 @@ class CutNetwork(TrainedByGame):
                 f"{self.name}: name the modules of your network to split at with encrypt_to and decrypt_from."
             )
 
+    def _thirds(self, schema: Schema) -> Thirds:
+        if self.augment and schema.kind != "image":
+            what = f"augment moves pictures, and these records are a {schema.kind}"
+            raise UsageError(f"{self.name}: {what}: leave it out.")
+        return cut(self.name, self.model, self.encrypt_to, self.decrypt_from, schema, self._task(schema).width)
+
     def _protect(self, x: Tensor, randomness: Randomness) -> Tensor:
         return moved(x) if self.augment else x
 

@@ -32,7 +32,7 @@ from sfumato.mechanisms.phase import Each, NotEquivariant, to_phase
 from sfumato.mechanisms.phase.arrangement import Arrangement
 from sfumato.mechanisms.phase.companies import Companies, check_companies_file, companies_of
 from sfumato.mechanisms.phase.critic_game import CriticSchedule, Networks, PhaseGame, critic_network
-from sfumato.mechanisms.phase.cut import CutNetwork, cut, generator, widen
+from sfumato.mechanisms.phase.cut import CutNetwork, generator, widen
 from sfumato.mechanisms.phase.device import Cloud, Device, encode
 from sfumato.mechanisms.phase.keys import hide, turn
 from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches
@@ -80,7 +80,7 @@ class Phase(CutNetwork):
 
     def _build(self, schema: Schema) -> None:
         torch.manual_seed(derive_seed(self.seed, "phase", "weights"))
-        thirds = cut("phase", self.model, self.encrypt_to, self.decrypt_from, schema, self._task(schema).width)
+        thirds = self._thirds(schema)
         channels = self.channels or thirds.features[0]
         try:
             middle = to_phase(thirds.middle, channels=thirds.features[0])

@@ -1,0 +1,1 @@
+"""Copies: people whose records stand in the release."""

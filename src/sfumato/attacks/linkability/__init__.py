@@ -1,0 +1,1 @@
+"""Linkability: two sets of columns of one person, joined through the release."""

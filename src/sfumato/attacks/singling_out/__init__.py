@@ -1,0 +1,1 @@
+"""Singling out: predicates that isolate exactly one person."""

@@ -1,0 +1,48 @@
+"""``sfumato audit --release``: a release that somebody else made, with its records instead of a run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sfumato.core.errors import UsageError
+
+_PAYLOADS = ("--records", "--x", "--utility", "--domain", "--shares", "--pipeline")
+
+
+def release_alone(given: Mapping[str, Any], run: Path | None, *, again: bool, student: Any) -> None:
+    """Raise unless what was typed is about a release alone."""
+    if run is not None:
+        raise UsageError(f"audit either a run or a release: leave out {run}, or --release.")
+    if again or student:
+        raise UsageError("--again and --student go with a run, not with --release.")
+    rows = [option for option in ("--owner", "--holdout") if given.get(option) is not None]
+    if not rows:
+        if given.get("--records") is None:
+            raise UsageError(
+                "say which records the release was made of: --records FILE for one payload a record, or --owner FILE "
+                "and --holdout FILE for rows that belong to nobody in particular."
+            )
+        return
+    if len(rows) == 1:
+        other = "--holdout" if rows == ["--owner"] else "--owner"
+        why = (
+            "people who were not used tell luck from leakage" if other == "--holdout" else "leakage is about its people"
+        )
+        raise UsageError(f"{rows[0]} needs {other} FILE: {why}.")
+    strange = next((option for option in _PAYLOADS if given.get(option)), None)
+    if strange is not None:
+        raise UsageError(f"{strange} goes with --records, not with --owner and --holdout.")
+
+
+def run_alone(given: Mapping[str, Any], run: Path | None) -> Path:
+    """The run that is audited; raise if options of a release were typed beside it."""
+    if run is None:
+        raise UsageError(
+            "say what to audit: a RUN folder, or --release FILE with its records (see 'sfumato audit -h')."
+        )
+    strange = next((option for option, value in given.items() if value), None)
+    if strange is not None:
+        raise UsageError(f"{strange} goes with --release: a run knows its own records and labels.")
+    return run

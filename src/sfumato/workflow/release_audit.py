@@ -1,0 +1,197 @@
+"""The audit of a release whose rows belong to nobody in particular, from files or tables to a run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import sfumato
+from sfumato.auditing import CPU, Audit, Controls, Effort
+from sfumato.auditing.coded_parts import coded_release
+from sfumato.auditing.result import Say
+from sfumato.auditing.rows_audit import audit_rows, unguarded
+from sfumato.core.dataset import Dataset, Splits
+from sfumato.core.errors import DataError, UsageError
+from sfumato.core.randomness import derive_seed
+from sfumato.core.run_folder import RunFolder, read_json
+from sfumato.core.schema import Column, Schema
+from sfumato.core.score import Score
+from sfumato.data.reconciled_tables import Given, Reconciled, reconcile
+from sfumato.workflow.audited_folder import store
+from sfumato.workflow.payload_audit import Pipeline, audit_payloads
+
+_KEPT = "checkpoint/attacks"
+
+
+def audit_release(
+    release: Given,
+    *,
+    owner: Given | None = None,
+    holdout: Given | None = None,
+    records: Given | Dataset | None = None,
+    utility: Sequence[str] = (),
+    private: Sequence[str] = (),
+    id: str | None = None,
+    pipeline: Pipeline | None = None,
+    name: str | None = None,
+    effort: Effort = CPU,
+    seed: int = 0,
+    out: str | PathLike[str] | None = None,
+    controls: Controls | None = None,
+    say: Say = lambda _: None,
+) -> dict[str, Any]:
+    """Ask of a release that somebody else made what it tells about the owner's people.
+
+    Args:
+        release: Rows that belong to nobody in particular, or with ``records`` one payload for each record: a path, a
+            DataFrame, columns by name, or an array; of payloads also a list of two releases.
+        owner: The records it was made of.
+        holdout: Records of people of the same kind that were not used. A random part of what was there before the
+            release was made; half of them serve as the attacker's own knowledge.
+        records: In place of owner and holdout: the records that the payloads were made of, one by one.
+        utility: Labels of ``records`` that others may use.
+        private: The columns that nobody may infer; without any, all columns are asked for (of payloads, none).
+        id: The column that names people in owner and holdout, or in records and release.
+        pipeline: With ``records``: the function or the command that made the release, see ``audit_payloads``.
+        name: What a report calls the release.
+        effort: How hard the attackers try.
+        seed: Repeatable randomness.
+        out: A run folder; None to keep nothing. An interrupted audit goes on there.
+        controls: Undefended figures, shared by audits of the same records.
+        say: Called with a line of progress before each attack.
+
+    Returns:
+        The scores, as ``sfumato audit RUN --json`` prints them.
+
+    Raises:
+        UsageError: Neither ``records`` nor both of ``owner`` and ``holdout`` are given.
+        DataError: A file cannot be read or used; the message says which and why.
+    """
+    if records is not None:
+        if owner is not None or holdout is not None or name is not None:
+            raise UsageError("owner, holdout and name have no meaning with records: leave them out.")
+        return audit_payloads(
+            release,
+            records,
+            utility=utility or None,
+            private=private or None,
+            id=id,
+            pipeline=pipeline,
+            effort=effort,
+            seed=seed,
+            out=out,
+            say=say,
+        )
+    if owner is None or holdout is None or utility or pipeline is not None:
+        raise UsageError(
+            "give records= for a release of one payload a record, or owner= and holdout= alone for rows that belong to "
+            "nobody in particular."
+        )
+    called = name or (Path(release).stem if isinstance(release, (str, PathLike)) else "release")
+    data = Path(owner).stem if isinstance(owner, (str, PathLike)) else "the owner's records"
+    folder = None if out is None else Path(out)
+    if folder is not None and (folder / "scores.json").exists():
+        raise DataError(f"{folder} holds a finished audit: choose another --out.")
+    if folder is not None and not (folder / "config.toml").exists():
+        RunFolder.refuse_used(folder)
+    tables = reconcile(release, owner, holdout, private=private, id=id, seed=seed)
+    for note in tables.notes:
+        say(note)
+    asked: dict[str, Any] = {
+        "effort": effort,
+        "seed": seed,
+        "data": data,
+        "skipped": tables.skipped,
+        "controls": controls,
+        "say": say,
+    }
+    coded, splits = _parts(tables, called, seed)
+    if folder is None:
+        return {"run": None, **audit_rows(coded, splits, tables.columns, **asked).to_json(), "effort": asdict(effort)}
+    run = RunFolder.create(folder, _config(called, release, owner, holdout, private, id, effort, seed), resume=True)
+    run.write_json("schema.json", _schema(tables).to_json())
+
+    def remembered(attack: str) -> list[Score] | None:
+        file = folder / _KEPT / f"{attack}.json"
+        return [_restored(value) for value in read_json(file)] if file.is_file() else None
+
+    def remember(attack: str, scores: Sequence[Score]) -> None:
+        run.write_json(f"{_KEPT}/{attack}.json", [_whole(score) for score in scores])
+
+    found = audit_rows(coded, splits, tables.columns, **asked, remembered=remembered, remember=remember)
+    return _stored(run, found, effort)
+
+
+def audit_release_files(release: Path, owner: str, holdout: str, **options: Any) -> dict[str, Any]:
+    """``sfumato audit --release``: as ``audit_release``, for paths."""
+    return audit_release(release, owner=Path(owner), holdout=Path(holdout), **options)
+
+
+def _stored(run: RunFolder, found: Audit, effort: Effort) -> dict[str, Any]:
+    import shutil
+
+    scores = store(run, found, effort)
+    shutil.rmtree(run.path / _KEPT, ignore_errors=True)
+    run.finish()
+    return scores
+
+
+def _config(
+    name: str,
+    release: Given,
+    owner: Given,
+    holdout: Given,
+    private: Sequence[str],
+    id: str | None,
+    effort: Effort,
+    seed: int,
+) -> dict[str, Any]:
+    told = {"release": [_path(release)], "owner": _path(owner), "holdout": _path(holdout)}
+    run = {"command": "audit", "mechanism": name, "seed": seed, "version": sfumato.__version__, **told}
+    return {
+        "run": run,
+        "data": {"source": _path(owner), "private": list(private), "id": id},
+        "params": {},
+        "effort": asdict(effort),
+    }
+
+
+def _path(given: Given) -> str:
+    return str(given) if isinstance(given, (str, PathLike)) else "given in memory"
+
+
+def _schema(tables: Reconciled) -> Schema:
+    """What a report shows of the columns: those that are compared, however each release writes them."""
+    columns = [one for one in tables.columns if not one.companion]
+    shown = tuple(Column(one.name, "numeric" if one.number else "categorical") for one in columns)
+    return Schema("table", (len(columns),), columns=shown)
+
+
+def _parts(tables: Reconciled, name: str, seed: int) -> tuple[Any, Splits]:
+    """Half of the held-out people are the attacker's own, the others strangers."""
+    schema = Schema("table", (len(tables.columns),))
+    order = np.random.default_rng(derive_seed(seed, "held out")).permutation(len(tables.holdout))
+    half = len(order) // 2
+    owner = Dataset(tables.owner, schema, name="owner")
+    own, strangers = (
+        Dataset(np.ascontiguousarray(tables.holdout[np.sort(rows)]), schema, name=part)
+        for rows, part in ((order[:half], "attacker"), (order[half:], "held out"))
+    )
+    return coded_release(name, tables.release, unguarded(name)), Splits(owner, own, strangers)
+
+
+def _whole(score: Score) -> dict[str, Any]:
+    """With the values of each record, which the JSON of a score leaves out."""
+    each = None if score.each is None else score.each.tolist()
+    return {"score": score.to_json(), "limits": list(score.limits), "each": each}
+
+
+def _restored(value: dict[str, Any]) -> Score:
+    each = None if value["each"] is None else np.array(value["each"])
+    low, high = value["limits"]
+    return replace(Score.from_json(value["score"]), limits=(low, high), each=each)

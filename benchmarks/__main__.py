@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import (
-    adult_releases,
     ars_noise,
     audit_jobs,
     dpsgd,
@@ -34,7 +33,6 @@ from benchmarks import (
 )
 
 BENCHMARKS = {
-    "adult-releases": adult_releases.run,
     "release-throughput": release_throughput.run,
     "release-memory": release_memory.run,
     "ray-release": ray_release.run,

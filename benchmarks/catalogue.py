@@ -59,7 +59,6 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "tables": Benchmark("synthetic_tables", seconds=14_400.0),
     "synth-time": Benchmark("synth_time"),
     "white-box": Benchmark("white_box"),
-    "adult-releases": Benchmark("adult_releases", seconds=7200.0),
     "null-audits": Benchmark("null_audits", seconds=7200.0),
     "precision": Benchmark("precision", seconds=7200.0),
     "growth": Benchmark("growth", seconds=14_400.0),

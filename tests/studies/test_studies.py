@@ -109,7 +109,7 @@ def sound(rng: np.random.Generator) -> dict[str, bytes]:
     return {"bytes": kept.getvalue()}
 
 
-@pytest.mark.parametrize("name", ["imagenet", "ubisound"])
+@pytest.mark.parametrize("name", [pytest.param("imagenet", marks=pytest.mark.slow), "ubisound"])
 def test_papers_data_that_are_not_public_run_as_soon_as_they_are_there(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -151,8 +151,8 @@ def threads(numbers: int) -> Iterator[None]:
 def precision_for(numbers: int) -> str:
     """The precision in which networks for records of so many numbers are trained.
 
-    By itself bf16 only on a graphics card that has it in hardware, and for records that are not small: elsewhere it
-    changes figures and saves little (``python -m benchmarks precision``).
+    By itself bf16 only on a graphics card that has it in hardware, and for records that are not small, because it
+    changes figures (``python -m benchmarks precision`` measures what it saves and changes).
     """
     chosen = _chosen.get()
     if chosen.precision != "auto":

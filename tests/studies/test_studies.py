@@ -116,13 +116,13 @@ def test_papers_data_that_are_not_public_run_as_soon_as_they_are_there(
     """On made-up records of the same shape."""
     rng = np.random.default_rng(0)
     (tmp_path / "data" / name).mkdir(parents=True)
-    for part, rows in (("train", 120), ("test", 60)):
+    for part, rows in (("train", 60), ("test", 30)):
         cells = [image(rng) if name == "imagenet" else sound(rng) for _ in range(rows)]
         labels = [row % 3 if name == "imagenet" else ("dog", "door", "rain")[row % 3] for row in range(rows)]
         table = pa.table({entry(name).x: cells, entry(name).utility[0]: labels})
         pq.write_table(table, tmp_path / "data" / name / f"{part}.parquet")
     monkeypatch.setenv("SFUMATO_DATA", str(tmp_path / "data"))
-    plan = cheap(ran.FIGURE5, limit=150)(name, "smoke")
+    plan = cheap(ran.FIGURE5, limit=90)(name, "smoke")
     two = tuple(point for point in plan.parts[0].points if point.mechanism in ("dnn", "ran"))[:2]
     few = replace(plan, parts=(replace(plan.parts[0], points=two),))
     monkeypatch.setitem(ran.FIGURE5.__dict__, "scale", lambda *_: few)

@@ -59,7 +59,9 @@ def run(small: bool = False, runs: int = RUNS, people: int = PEOPLE) -> dict[str
         "intervals that hold 0": round(sum(covered.values()) / total, 4),
         "95 % interval of that": [round(end, 4) for end in wilson(sum(covered.values()), total)],
         "fewest of one attack": round(fewest, 4),
-        "by attack: holds 0, above, below": {name: [covered[name], above[name], below[name]] for name in sorted(covered)},
+        "by attack: holds 0, above, below": {
+            name: [covered[name], above[name], below[name]] for name in sorted(covered)
+        },
         "worst attack of a question holds 0": {name: worst[name] for name in QUESTIONS},
         "least leakage of copies": {name: round(min(values), 4) for name, values in least.items()},
         "holds": fewest >= 0.95 and shown == len(QUESTIONS),

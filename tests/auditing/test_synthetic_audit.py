@@ -92,7 +92,7 @@ def test_an_audit_can_be_repeated_but_for_the_noise_of_the_run_itself(
 
 def test_shared_controls_are_measured_once(fitted_synth: Synth, few: Splits) -> None:
     controls, said = Controls(), []
-    controls.get(repr(NearestSynthetic()), lambda: {"advantage": 0.75})
+    controls.get(NearestSynthetic().identity, lambda: {"advantage": 0.75})
     result = audit(fitted_synth, few, effort=TINY, attacks=[NearestSynthetic()], controls=controls, say=said.append)
     assert result.worst["membership"].control == 0.75
     assert said[0] == "synth: student cnn" and "synth: canaries" not in said

@@ -93,7 +93,7 @@ def test_an_interrupted_sweep_goes_on_without_doing_finished_points_again(
     desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = call(*SWEEP[:-1], "whole", "--json").json()
-    real, audits = auditing.audit, []
+    real, audits = auditing.opened, []
 
     def interrupted(*args: object, **options: object) -> object:
         audits.append(args)
@@ -101,7 +101,7 @@ def test_an_interrupted_sweep_goes_on_without_doing_finished_points_again(
             raise KeyboardInterrupt
         return real(*args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(auditing, "audit", interrupted)
+    monkeypatch.setattr(auditing, "opened", interrupted)
     stopped = call(*SWEEP, "--quiet")
     assert (stopped.code, stopped.err.count("\n"), stopped.out) == (130, 1, "")
     resumed = call(*SWEEP, "--json").json()

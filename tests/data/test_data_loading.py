@@ -338,4 +338,4 @@ def test_describe_is_plain_json(people: Path) -> None:
 
 
 def test_every_registered_name_is_listed() -> None:
-    assert names()[0] == "digits" and len(names()) == 11
+    assert names()[0] == "digits" and len(names()) == 13

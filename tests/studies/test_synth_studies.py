@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from sfumato.auditing.canaries import METRIC
 from sfumato.auditing.students import PAPER_CNN
 from sfumato.privacy.gaussian_mechanism import gaussian_epsilon
 from sfumato.studies import run_study, synth, synth_file, synth_ours
@@ -160,7 +161,7 @@ def test_canaries_of_the_study_hear_every_answer(monkeypatch: pytest.MonkeyPatch
 
     def heard(mechanism: Any, owner: Any, effort: Any, seed: int) -> list[Any]:
         asked.append(effort.questions)
-        assert synth_ours.METRIC == "epsilon-lower-bound"
+        assert METRIC == "epsilon-lower-bound"
         return []
 
     class Fitted:

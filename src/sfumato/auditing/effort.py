@@ -71,6 +71,11 @@ class Effort:
         if self.threats is not None:
             object.__setattr__(self, "threats", tuple(self.threats))
 
+    @property
+    def light(self) -> bool:
+        """Whether an audit is likely to be over before further processes have begun."""
+        return self.attack_steps < CPU.attack_steps
+
     def tries(self, threat: str) -> bool:
         """Whether attacks of this threat are run."""
         return self.threats is None or threat in self.threats

@@ -383,12 +383,13 @@ def audit(
         "--out": out,
         "--seed": seed,
     }
+    how = effort_named(effort, geometry, student or ())
+    beside = 1 if jobs is None and how.light else jobs  # to start processes takes longer than such an audit
     with (
         Talk(quiet) as talk,
-        machine(device, precision, threads=threads, jobs=jobs),
+        machine(device, precision, threads=threads, jobs=beside),
         engine_named(engine, address, jobs),
     ):
-        how = effort_named(effort, geometry, student or ())
         if release:
             release_alone(about, run, again=again, student=student)
         several: list[dict[str, Any]] = []

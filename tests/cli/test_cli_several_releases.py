@@ -74,6 +74,14 @@ def test_what_names_no_release_is_one_sentence(files: Path, call: Call) -> None:
         assert len(ended.err.strip().splitlines()) == 1 and not (files / "out").exists()
 
 
+def test_a_wrong_column_leaves_nothing_behind_and_the_right_one_goes_there(files: Path, call: Call) -> None:
+    typed = (*AUDIT, "--release", "made", "--out", "all", "--private")
+    ended = call(*typed, "diagnosys")
+    assert ended.code != 0 and "diagnosis" in ended.err and len(ended.err.strip().splitlines()) == 1
+    assert not (files / "all").exists()
+    assert call(*typed, "diagnosis").code == 0
+
+
 def test_a_folder_without_tables_is_one_release(tmp_path: Path) -> None:
     np.save(tmp_path / "picture.npy", np.zeros(3))
     assert releases_named([tmp_path], "a.csv", "b.csv") == [tmp_path]

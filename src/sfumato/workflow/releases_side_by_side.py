@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -77,6 +78,7 @@ def audit_releases(
         raise DataError(f"{missing} does not exist.")
     of = {"owner": str(owner), "holdout": str(holdout), "private": list(private), "id": id, "seed": seed}
     folders = [out / "points" / name for name in names]
+    fresh = not (out / "front.json").exists()
     claim(out, {"points": [f"points/{name}" for name in names], "releases": [str(path) for path in releases], **of})
     asked = {"owner": owner, "holdout": holdout, "private": tuple(private), "id": id, "effort": effort, "seed": seed}
     open_ones = [
@@ -88,7 +90,12 @@ def audit_releases(
         Job(path.stem, _audited, {"release": path, "folder": folder, "machine": machine, "asked": asked})
         for path, folder in open_ones
     ]
-    side_by_side(jobs, beside, say, lambda *_: None)
+    try:
+        side_by_side(jobs, beside, say, lambda *_: None)
+    except (UsageError, DataError):
+        if fresh and not any((folder / "scores.json").exists() for folder in folders):
+            shutil.rmtree(out)  # what was typed or given is wrong: nothing is left that a right command stumbles over
+        raise
     results = [_result(name, folder, effort) for name, folder in zip(names, folders, strict=True)]
     same_attacks(results, out)
     return results

@@ -76,6 +76,7 @@ def left_over(mark: str) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("ray")
 def test_a_deployment_survives_a_killed_party_and_gives_what_the_simulation_gives(tmp_path: Path) -> None:
     asked: dict[str, Any] = {"params": SMALL, "learner": "logistic"}
     cut: dict[str, Any] = {"parties": 3, "utility": ["digit"], "private": ["ge5"], "limit": 450}

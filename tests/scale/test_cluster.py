@@ -23,7 +23,7 @@ from sfumato.workflow.processes import on
 if TYPE_CHECKING:
     from conftest import TwoNodes
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
 pytest.importorskip("ray")
 ROWS = 12 * 4096 + 777
 
@@ -131,7 +131,7 @@ def test_a_sweep_that_loses_a_node_has_the_figures_of_one_machine(tmp_path: Path
         return True
 
     with cluster(two_nodes.address) as workers, on(workers):
-        meanwhile(lambda: len(list((there / "points").glob("*/mechanism.json"))) == 2, lose, lost)
+        meanwhile(lambda: len(list((there / "points").glob("*/mechanism.json"))) >= 1, lose, lost)
         compare(points, data, there, effort=TINY, warm_start=False)
     assert lost
     for point in points:

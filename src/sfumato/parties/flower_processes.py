@@ -33,11 +33,15 @@ def need_flower() -> None:
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """Return this process's environment with Flower's home set to ``home`` and network access turned off."""
+    """Return this process's environment with Flower's home set to ``home`` and network access turned off.
+
+    A simulation starts a Ray of its own: without an address it would join whatever cluster it finds on the machine.
+    """
     bins = str(Path(sys.executable).parent)
     path = os.pathsep.join((bins, os.environ.get("PATH", "")))
     quiet = {"PYTHONWARNINGS": "ignore", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-    return {**os.environ, **quiet, **OFFLINE, "PATH": path, "FLWR_HOME": str(home), **more}
+    alone = {"RAY_ADDRESS": "local"}
+    return {**alone, **os.environ, **quiet, **OFFLINE, "PATH": path, "FLWR_HOME": str(home), **more}
 
 
 def program(name: str) -> str:

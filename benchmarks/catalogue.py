@@ -60,6 +60,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "synth-time": Benchmark("synth_time"),
     "white-box": Benchmark("white_box"),
     "null-audits": Benchmark("null_audits", seconds=7200.0),
+    "adult-releases": Benchmark("adult_releases"),
     "precision": Benchmark("precision", seconds=7200.0),
     "growth": Benchmark("growth", seconds=14_400.0),
 }

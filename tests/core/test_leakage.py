@@ -152,3 +152,11 @@ def test_a_threat_of_a_plugin_is_known_after_it_is_registered_and_comes_last() -
     assert rank("ink-of-tests") > rank("differential-privacy") > rank("reconstruction")
     assert threat("ink-of-tests").explanation == "How much ink. The baseline guesses; the control sees the picture."
     assert described(["ink-of-tests"])["ink-of-tests"]["title"] == "Ink"
+
+
+def test_of_attacks_that_leak_nothing_the_one_that_could_leak_most_counts() -> None:
+    """An attack that found hardly anything to say must not hide one of which much less is known."""
+    narrow = Score("narrow", "copies", "excess", "lower", 0.0, (-0.001, 0.001), 0.0, 0.5, 9, 0.0, primary=True)
+    wide = replace(narrow, attack="wide", value=-0.003, ci=(-0.03, 0.026))
+    for scores in ((narrow, wide), (wide, narrow)):
+        assert worst_by_threat(with_leakage(scores))["copies"].attack == "wide"

@@ -49,6 +49,10 @@ class HeldOutAttack(Attack):
     def came_true(self, guess: Guess, truth: Dataset) -> Values:
         """What came of the guess about each candidate, in [0, 1]; NaN where it was not asked."""
 
+    def of_each(self, guess: Guess, truth: Truth) -> dict[str | None, Values]:
+        """By target what came of the guess about each candidate, NaN where it was not asked; {} if about nobody."""
+        return {None: self.came_true(guess, truth.open())}
+
     def trivial(self, knowledge: Knowledge, n: int) -> FloatArray:
         return np.zeros(n, dtype=np.float32)
 

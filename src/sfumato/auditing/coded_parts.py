@@ -30,8 +30,12 @@ def coded_splits(
         np.concatenate([x, *(_column(own, name) for name in labels)], axis=1)
         for x, own in zip(coded, codes, strict=True)
     ]
-    schema = Schema("table", (len(columns),))
-    datasets = [Dataset(x, schema, ids=part.ids, name=part.name) for x, part in zip(rows, parts, strict=False)]
+    own = splits.schema
+    schema = Schema("table", (len(columns),), utility=own.utility, private=own.private)
+    datasets = [
+        Dataset(x, schema, part.utility, part.private, part.ids, name=part.name)
+        for x, part in zip(rows, parts, strict=False)
+    ]
     marked = tuple(CodedColumn(one.name, one.categories, one.companion, one.name in private) for one in columns)
     return Splits(*datasets), coded_release(release.mechanism, rows[-1], release.guarantee), marked
 

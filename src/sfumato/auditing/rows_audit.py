@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from sfumato.auditing.coded_parts import coded_splits
 from sfumato.auditing.controls import Controls
 from sfumato.auditing.effort import Effort
+from sfumato.auditing.held_out_exposure import AskedPeople, held_out_exposures
 from sfumato.auditing.plans.unlinked_rows import RowsPlan, rows_scene
 from sfumato.auditing.result import Audit, Say
 from sfumato.auditing.trials import Found, carry_out, trials
@@ -15,12 +17,22 @@ from sfumato.core.coded_columns import CodedColumn
 from sfumato.core.dataset import Splits
 from sfumato.core.guarantee import Guarantee, empirical
 from sfumato.core.leakage import with_leakage
+from sfumato.core.metrics import Values
 from sfumato.core.release import Release
 from sfumato.core.score import Score
 from sfumato.core.traits import Traits
 
-Remembered = Callable[[str], Sequence[Score] | None]
-Remember = Callable[[str, Sequence[Score]], None]
+
+@dataclass(frozen=True)
+class Attacked:
+    """What one attack found: its scores, and by target what it got of each candidate (NaN: not asked)."""
+
+    scores: Sequence[Score]
+    of_each: Mapping[str | None, Values]
+
+
+Remembered = Callable[[str], Attacked | None]
+Remember = Callable[[str, Attacked], None]
 
 FOREIGN = Traits(randomised=True, needs_labels=False, synthetic=True, gives_records=True)
 
@@ -50,20 +62,22 @@ def audit_rows(
         seed: Repeatable randomness.
         skipped: What was left out before, and why.
         controls: Undefended figures, shared among audits of the same records.
-        remembered: Scores of an attack that was run before the audit was interrupted; None if it was not.
-        remember: Keeps the scores of an attack.
+        remembered: What an attack found before the audit was interrupted; None if it was not run. Another version of
+            it is run again.
+        remember: Keeps what an attack found.
         say: Called with a line of progress before each attack.
     """
     with compute.threads(len(columns)):
         scene = rows_scene(release.mechanism, release, splits, effort, seed, controls or Controls())
         found = _carried_out(RowsPlan(scene, columns), remembered, remember, say)
+    scores = with_leakage(found.scores)
     return Audit(
         mechanism=release.mechanism,
         traits=FOREIGN,
         data=data,
         guarantee=release.guarantee,
         utility=(),
-        attacks=with_leakage(found.scores),
+        attacks=scores,
         skipped=(*skipped, *found.skipped),
         titles=found.titles,
         confusion={},
@@ -71,6 +85,7 @@ def audit_rows(
         wrong_key={},
         gallery={},
         features={},
+        exposure=held_out_exposures(scores, found.asked),
     )
 
 
@@ -90,16 +105,16 @@ def _carried_out(
     for trial in trials([plan]):
         name = trial.attack.name
         earlier = remembered(name)
-        if earlier is not None:
-            found.scores += earlier
+        if earlier is not None and all(one.attack_version == trial.attack.version for one in earlier.scores):
+            found.scores += earlier.scores
             found.titles[name] = (trial.attack.title or name, trial.attack.how)
+            truth = trial.stage.truth
+            found.asked |= {(name, about): AskedPeople.of(each, truth) for about, each in earlier.of_each.items()}
             continue
         one = carry_out([trial], plan.scene.name, say)
         if one.scores:
-            remember(name, one.scores)
-        found.scores += one.scores
-        found.skipped += one.skipped
-        found.titles |= one.titles
+            remember(name, Attacked(one.scores, {about: people.values for (_, about), people in one.asked.items()}))
+        found.add(one)
     return found
 
 

@@ -13,9 +13,9 @@ from sfumato.attacks.registry import membership_suite
 from sfumato.auditing.canaries import TITLES, canary_scores, obstacle, unheard
 from sfumato.auditing.controls import Controls, Values
 from sfumato.auditing.effort import Effort
-from sfumato.auditing.exposure import exposures
 from sfumato.auditing.fairness import apart, unmeasured
 from sfumato.auditing.fidelity import fidelity_scores, nearest_real
+from sfumato.auditing.held_out_exposure import held_out_exposures
 from sfumato.auditing.payload_picture import picture
 from sfumato.auditing.plans.base import Scene
 from sfumato.auditing.plans.synthetic import NO_VICTIM, SyntheticPlan, membership_stage
@@ -105,7 +105,7 @@ def synthetic_steps(
             wrong_key={},
             gallery=_gallery(release, splits.owner),
             features=found.features,
-            exposure=exposures(scores, found.attempts, seed),
+            exposure=held_out_exposures(scores, found.asked),
         )
 
     return AuditSteps(every, seed, splits.victim.x[0].size, conclude)

@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 
 from sfumato.attacks.base import Attack, AttributeAttack, Outcome
+from sfumato.attacks.held_out import HeldOutAttack
+from sfumato.attacks.membership.synthetic_records import MembershipAttack
 from sfumato.attacks.registry import plugin_suite
 from sfumato.auditing.controls import Values
 from sfumato.auditing.exposure import Attempt
+from sfumato.auditing.held_out_exposure import AskedPeople
 from sfumato.auditing.plans.base import Plan, Stage
 from sfumato.auditing.result import Say
 from sfumato.core import metrics
@@ -46,6 +49,7 @@ class Found:
     titles     what a report calls each attack and what it does
     features   a picture of the payloads
     attempts   the records behind the scores of each attack
+    asked      members and strangers behind the scores of each attack that compares these
     """
 
     scores: list[Score] = field(default_factory=list)
@@ -58,6 +62,7 @@ class Found:
     answers: dict[str, IntArray] = field(default_factory=dict)
     titles: dict[str, tuple[str, str]] = field(default_factory=dict)
     attempts: dict[tuple[str, str | None], Attempt] = field(default_factory=dict)
+    asked: dict[tuple[str, str | None], AskedPeople] = field(default_factory=dict)
     features: dict[str, Any] = field(default_factory=dict)
 
     def add(self, more: Found) -> None:
@@ -154,8 +159,13 @@ def _outcome(trial: Trial, name: str, say: Say) -> Found:
 
 
 def _remember(found: Found, attack: Attack, outcome: Outcome, stage: Stage) -> None:
-    """Whose records the scores are about, and what the same guesses are worth if they are dealt to them by lot."""
+    """Whose records the scores are about, and what the same guesses are worth if they are dealt to them by lot; of
+    attacks that compare members with strangers, what they got of each."""
     victim = stage.truth.open()
+    if isinstance(attack, (HeldOutAttack, MembershipAttack)):
+        each = attack.of_each(outcome.guess, stage.truth)
+        found.asked |= {(attack.name, target): AskedPeople.of(values, stage.truth) for target, values in each.items()}
+        return
     if not any(score.primary for score in outcome.scores) or len(outcome.guess) != len(victim):
         return
     dealt = outcome.guess[np.random.default_rng(stage.knowledge.seed).permutation(len(victim))]

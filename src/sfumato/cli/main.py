@@ -304,7 +304,11 @@ def audit(
     run: Annotated[Path | None, typer.Argument(help="A run folder, unless --release is given.", metavar="RUN")] = None,
     release: Annotated[
         list[Path] | None,
-        typer.Option("--release", help="A release that somebody else made. Twice: two releases of the same records."),
+        typer.Option(
+            "--release",
+            help="A release that somebody else made. Several with --owner: side by side, also a folder or "
+            "'made/*.csv'; two with --records: of the same records.",
+        ),
     ] = None,
     records: Annotated[
         str | None, typer.Option("--records", help="The records behind a release of one payload for each.")
@@ -356,12 +360,14 @@ def audit(
 
     sfumato audit --release synthetic.csv --owner train.csv --holdout control.csv --out runs/vendor
 
+    sfumato audit --release a.csv --release b.csv --owner train.csv --holdout control.csv --out runs/vendors
+
     sfumato audit --release vectors.npz --records originals.npz --id person --private sex --out runs/vectors
     """
     from sfumato.auditing.effort import effort_named
     from sfumato.cli.foreign_audit import release_alone, run_alone
-    from sfumato.cli.output import OUT, Talk, audit_lines, print_json, print_text, score_table
-    from sfumato.workflow import audit_payloads, audit_release_files, audit_run
+    from sfumato.cli.output import OUT, Talk, audit_lines, leakage_table, print_json, print_text, score_table
+    from sfumato.workflow import audit_payloads, audit_release_files, audit_releases, audit_run, releases_named
 
     about = {
         "--records": records,
@@ -386,18 +392,15 @@ def audit(
     ):
         if release:
             release_alone(about, run, again=again, student=student)
+        several: list[dict[str, Any]] = []
         if release and owner is not None and holdout is not None:
-            scores = audit_release_files(
-                release[0],
-                owner,
-                holdout,
-                private=private or (),
-                id=subject,
-                effort=how,
-                seed=seed or 0,
-                out=out or Path("runs") / release[0].stem,
-                say=talk.say,
-            )
+            rows: dict[str, Any] = {"private": private or (), "id": subject, "effort": how, "seed": seed or 0}
+            files = releases_named(release, owner, holdout)
+            out = out or Path("runs") / (files[0].stem if len(files) == 1 else "releases")
+            if len(files) > 1:
+                several = audit_releases(files, Path(owner), Path(holdout), **rows, out=out, say=talk.say)
+            else:
+                scores = audit_release_files(files[0], owner, holdout, **rows, out=out, say=talk.say)
         elif release:
             asked = data_config({}, records, x, utility, private, subject, None, domain, shares)
             scores = audit_payloads(
@@ -413,6 +416,13 @@ def audit(
             )
         else:
             scores = audit_run(run_alone(about, run), effort=how, again=again, say=talk.say)
+    if several:
+        if json:
+            print_json({"points": several})
+            return
+        OUT.print(leakage_table(several))
+        print_text(f"next: sfumato report {out}")
+        return
     if json:
         print_json(scores)
         return

@@ -237,6 +237,15 @@ def front_table(results: Sequence[Mapping[str, Any]], best: Sequence[str]) -> Ta
     return table
 
 
+def leakage_table(results: Sequence[Mapping[str, Any]]) -> Table:
+    """One line a release: the leakage of the worst attack on each question."""
+    threats = list(dict.fromkeys(threat for result in results for threat in result["worst"]))
+    table = new_table("release", numbers=threats, title="leakage of the worst attack")
+    for result in results:
+        table.add_row(result["point"], *(_leakage(result["worst"].get(threat)) for threat in threats))
+    return table
+
+
 def parameter_table(name: str, declared: Mapping[str, Parameter]) -> Table:
     """The hyper-parameters of a mechanism: default, allowed values and meaning."""
     title = f"hyper-parameters of {name} (--set NAME=VALUE)"
@@ -261,6 +270,13 @@ def percent(share: float | None) -> str:
 def figure(value: float | None) -> str:
     """Four significant digits, or a dash for what was not measured."""
     return "—" if value is None else f"{value:.4g}"
+
+
+def _leakage(score: Mapping[str, Any] | None) -> str:
+    if score is None or score["leakage"] is None:
+        return "—"
+    low, high = (percent(end) for end in score["leakage_ci"])
+    return f"{percent(score['leakage'])} [{low}, {high}]"
 
 
 def _with_interval(score: Mapping[str, Any]) -> str:

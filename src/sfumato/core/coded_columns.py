@@ -19,12 +19,13 @@ Doubles = npt.NDArray[np.float64]
 @dataclass(frozen=True)
 class CodedColumn:
     """One column: a number, or one of so many ``categories``. ``companion`` marks where another one is missing,
-    ``private`` what nobody may infer."""
+    ``private`` what nobody may infer; ``values`` are what the codes of a private column stand for."""
 
     name: str
     categories: int = 0
     companion: bool = False
     private: bool = False
+    values: tuple[str, ...] = ()
 
     @property
     def number(self) -> bool:

@@ -94,10 +94,12 @@ class Score:
         return f"{self.target} by {self.group}" if self.group else self.target
 
     def worse_than(self, other: Score) -> bool:
-        """Whether this score is worse for the owner than ``other`` (same threat): it leaks more or, where that says
-        nothing, its metric is worse."""
+        """Whether this score is worse for the owner than ``other`` (same threat): it leaks more or, where both leak as
+        much, could leak more; where that says nothing, its metric is worse."""
         if self.leakage is not None and other.leakage is not None and self.leakage != other.leakage:
             return self.leakage > other.leakage
+        if self.leakage_ci is not None and other.leakage_ci is not None and self.leakage_ci[1] != other.leakage_ci[1]:
+            return self.leakage_ci[1] > other.leakage_ci[1]
         return self.value < other.value if self.better_for_owner == "higher" else self.value > other.value
 
 

@@ -311,7 +311,8 @@ def _coded(
     code = {name: place for place, name in enumerate(names)}
     absent = any(value is None for part in texts for value in part)
     codes = [np.array([len(names) if v is None else code[v] for v in part], dtype=np.float64) for part in texts]
-    return [(CodedColumn(column, len(names) + absent, private=private), list[npt.NDArray[Any]](codes))]
+    shown = (*names, *(["(missing)"] if absent else [])) if private else ()
+    return [(CodedColumn(column, len(names) + absent, private=private, values=shown), list[npt.NDArray[Any]](codes))]
 
 
 def _codes(known: Sequence[npt.NDArray[np.float64]]) -> bool:

@@ -5,6 +5,7 @@ from sfumato.workflow.compare import Point, compare, sweep
 from sfumato.workflow.fitting import fit_run, fitted_on, load_run, records_of, resolve
 from sfumato.workflow.payload_audit import audit_payloads
 from sfumato.workflow.release_audit import audit_release, audit_release_files
+from sfumato.workflow.releases_side_by_side import audit_releases, releases_named
 from sfumato.workflow.releasing import release_run
 from sfumato.workflow.sampling import sample_run
 from sfumato.workflow.users import compare_users, fit_users
@@ -14,6 +15,7 @@ __all__ = [
     "audit_payloads",
     "audit_release",
     "audit_release_files",
+    "audit_releases",
     "audit_run",
     "compare",
     "compare_users",
@@ -23,6 +25,7 @@ __all__ = [
     "load_run",
     "records_of",
     "release_run",
+    "releases_named",
     "resolve",
     "sample_run",
     "sweep",

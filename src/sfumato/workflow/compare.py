@@ -78,7 +78,7 @@ def compare(
     twice = next((one for one in ids if ids.count(one) > 1), None)
     if twice is not None:
         raise UsageError(f"two points are called '{twice}': give values that differ within six digits.")
-    _claim(out, {"points": [f"points/{one}" for one in ids], "config": configs})
+    claim(out, {"points": [f"points/{one}" for one in ids], "config": configs})
     beside = 1 if splits is not None else places(compute.MOST_JOBS)
     controls = out / "controls"
     before: dict[str, str] = {}
@@ -101,7 +101,7 @@ def compare(
     tasks = [replace(task, needs=tuple(name for name in task.needs if name in open_tasks)) for task in tasks]
     side_by_side(tasks, beside, say, progress)
     results = [_result(point, out, effort) for point in points]
-    _same_attacks(results, out)
+    same_attacks(results, out)
     return results
 
 
@@ -164,7 +164,7 @@ def _fit_and_audit(
     _mark(order.path, time.perf_counter() - started)
 
 
-def _same_attacks(results: Sequence[Mapping[str, Any]], out: Path) -> None:
+def same_attacks(results: Sequence[Mapping[str, Any]], out: Path) -> None:
     """Raise if points were attacked by different versions of an attack, as when an older comparison goes on."""
     seen = [(s["attack"], s["attack_version"]) for result in results for s in result["attacks"]]
     for attack, versions in mixed_versions(seen).items():
@@ -216,7 +216,7 @@ def front(results: Sequence[Mapping[str, Any]], threat: str | None = None) -> li
     ]
 
 
-def _claim(out: Path, content: Mapping[str, Any]) -> None:
+def claim(out: Path, content: Mapping[str, Any]) -> None:
     """Make the folder, or take up an interrupted comparison of the same points."""
     if (out / "front.json").exists():
         if RunFolder.differs(read_json(out / "front.json"), content):

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 import sfumato
 from sfumato.auditing import CPU, Audit, Controls, Effort
 from sfumato.auditing.coded_parts import coded_release
 from sfumato.auditing.result import Say
-from sfumato.auditing.rows_audit import audit_rows, unguarded
-from sfumato.core.dataset import Dataset, Splits
+from sfumato.auditing.rows_audit import Attacked, audit_rows, unguarded
+from sfumato.core.dataset import Dataset, IntArray, Splits
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.randomness import derive_seed
 from sfumato.core.run_folder import RunFolder, read_json
@@ -26,6 +27,7 @@ from sfumato.workflow.audited_folder import store
 from sfumato.workflow.payload_audit import Pipeline, audit_payloads
 
 _KEPT = "checkpoint/attacks"
+_QUARTERS = ("lowest quarter", "second quarter", "third quarter", "highest quarter", "(missing)")
 
 
 def audit_release(
@@ -116,12 +118,21 @@ def audit_release(
     run = RunFolder.create(folder, _config(called, release, owner, holdout, private, id, effort, seed), resume=True)
     run.write_json("schema.json", _schema(tables).to_json())
 
-    def remembered(attack: str) -> list[Score] | None:
+    def remembered(attack: str) -> Attacked | None:
         file = folder / _KEPT / f"{attack}.json"
-        return [_restored(value) for value in read_json(file)] if file.is_file() else None
+        if not file.is_file():
+            return None
+        stored = read_json(file)
+        each = {about: np.array(values, dtype=np.float64) for about, values in stored["of_each"]}  # None becomes NaN
+        return Attacked([_restored(value) for value in stored["scores"]], each)
 
-    def remember(attack: str, scores: Sequence[Score]) -> None:
-        run.write_json(f"{_KEPT}/{attack}.json", [_whole(score) for score in scores])
+    def remember(attack: str, found: Attacked) -> None:
+        each = [
+            (about, [None if np.isnan(value) else float(value) for value in values])
+            for about, values in found.of_each.items()
+        ]
+        kept = {"scores": [_whole(score) for score in found.scores], "of_each": each}
+        run.write_json(f"{_KEPT}/{attack}.json", kept)
 
     found = audit_rows(coded, splits, tables.columns, **asked, remembered=remembered, remember=remember)
     return _stored(run, found, effort)
@@ -174,15 +185,44 @@ def _schema(tables: Reconciled) -> Schema:
 
 def _parts(tables: Reconciled, name: str, seed: int) -> tuple[Any, Splits]:
     """Half of the held-out people are the attacker's own, the others strangers."""
-    schema = Schema("table", (len(tables.columns),))
+    classes, *codes = _grouped_by(tables)
+    schema = Schema("table", (len(tables.columns),), private=classes)
     order = np.random.default_rng(derive_seed(seed, "held out")).permutation(len(tables.holdout))
     half = len(order) // 2
-    owner = Dataset(tables.owner, schema, name="owner")
-    own, strangers = (
-        Dataset(np.ascontiguousarray(tables.holdout[np.sort(rows)]), schema, name=part)
-        for rows, part in ((order[:half], "attacker"), (order[half:], "held out"))
+    owner, holdout = (
+        Dataset(rows, schema, private=labels, ids=_row_names(len(rows), part), name=part)
+        for rows, labels, part in zip((tables.owner, tables.holdout), codes, ("owner", "held out"), strict=True)
     )
+    own, strangers = holdout.take(np.sort(order[:half])), holdout.take(np.sort(order[half:]))
     return coded_release(name, tables.release, unguarded(name)), Splits(owner, own, strangers)
+
+
+def _row_names(count: int, part: str) -> npt.NDArray[Any]:
+    """By which the owner finds a record: its place in the file, the first after the header is 1."""
+    return np.array([f"{part}, row {row}" for row in range(1, count + 1)])
+
+
+def _grouped_by(tables: Reconciled) -> tuple[dict[str, tuple[str, ...]], dict[str, IntArray], dict[str, IntArray]]:
+    """By private column the names of its groups, and the group of each of the owner's and of the held-out people: the
+    values of a category, quarters of a number."""
+    names: dict[str, tuple[str, ...]] = {}
+    of: tuple[dict[str, IntArray], dict[str, IntArray]] = ({}, {})
+    parts = (tables.owner, tables.holdout)
+    missing = {one.name: place for place, one in enumerate(tables.columns) if one.companion}
+    for place, column in enumerate(tables.columns):
+        if not column.private or column.companion:
+            continue
+        names[column.name] = _QUARTERS if column.number else column.values
+        ends = np.quantile(np.concatenate([part[:, place] for part in parts]), (0.25, 0.5, 0.75))
+        for groups, part in zip(of, parts, strict=True):
+            if not column.number:
+                groups[column.name] = part[:, place].astype(np.int64)
+                continue
+            quarters = np.searchsorted(ends, part[:, place]).astype(np.int64)
+            if column.name in missing:
+                quarters[part[:, missing[column.name]] == 1] = len(_QUARTERS) - 1
+            groups[column.name] = quarters
+    return names, *of
 
 
 def _whole(score: Score) -> dict[str, Any]:

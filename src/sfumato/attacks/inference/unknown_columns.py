@@ -65,6 +65,13 @@ class InferenceAttack(HeldOutAttack):
     def came_true(self, guess: Guess, truth: Dataset) -> Values:
         return np.asarray(self._right(guess, truth).mean(axis=1))
 
+    def of_each(self, guess: Guess, truth: Truth) -> dict[str | None, Values]:
+        right = self._right(guess, truth.open())
+        found: dict[str | None, Values] = {None: right.mean(axis=1)}
+        if self.apart:
+            found |= {name: right[:, place] for place, name in enumerate(self.names)}
+        return found
+
     def measure(self, guess: Guess, truth: Truth) -> list[Measured]:
         members = truth.members() == 1
         right = self._right(guess, truth.open())

@@ -22,6 +22,7 @@ from sfumato.core import metrics
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.intervals import bootstrap
 from sfumato.core.knowledge import Knowledge, Truth
+from sfumato.core.metrics import Values
 from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
 from sfumato.core.schema import Schema
@@ -56,6 +57,12 @@ class MembershipAttack(Attack):
     def trivial(self, knowledge: Knowledge, n: int) -> FloatArray:
         """Without the release every candidate is as suspicious."""
         return np.zeros(n, dtype=np.float32)
+
+    def of_each(self, guess: Guess, truth: Truth) -> dict[str | None, Values]:
+        """How many of the strangers are less suspicious than each candidate; those as suspicious count half."""
+        strangers = np.sort(guess[truth.members() == 0])
+        below, up_to = (np.searchsorted(strangers, guess, side) for side in ("left", "right"))
+        return {None: (below + up_to) / (2.0 * max(1, len(strangers)))}
 
     def measure(self, guess: Guess, truth: Truth) -> list[Measured]:
         members, ids = truth.members(), truth.open().ids

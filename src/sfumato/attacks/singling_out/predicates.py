@@ -66,6 +66,9 @@ class SinglingOut(HeldOutAttack):
     def came_true(self, guess: Guess, truth: Dataset) -> Values:
         raise NotImplementedError  # predicates are about nobody in particular
 
+    def of_each(self, guess: Guess, truth: Truth) -> dict[str | None, Values]:
+        return {}
+
     def measure(self, guess: Guess, truth: Truth) -> list[Measured]:
         found = guess[guess[:, 0, 0] <= guess[:, 0, 1]]
         enough = len(found) * _ENOUGH >= len(guess)

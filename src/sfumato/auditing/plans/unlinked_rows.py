@@ -64,7 +64,7 @@ class RowsPlan(Plan):
             lost = {key for key, score in wins.items() if score.ci[0] <= 0.0}
             return {key: value for key, value in outcome.values().items() if key not in lost}
 
-        return self.scene.controls.get(f"rows {attack!r}", measured)
+        return self.scene.controls.get(f"rows {attack.identity}", measured)
 
 
 def rows_scene(name: str, release: Release, splits: Splits, effort: Effort, seed: int, controls: Controls) -> Scene:
@@ -75,10 +75,12 @@ def rows_scene(name: str, release: Release, splits: Splits, effort: Effort, seed
 
 
 def _line_up(owner: Dataset, strangers: Dataset, effort: Effort, seed: int) -> tuple[Dataset, Truth]:
-    """Some of the owner's people and some strangers, in an order that says nothing; and which are which."""
+    """Some of the owner's people and some strangers, in an order that says nothing; and which are which. Labels, by
+    which the scorer groups them, are not for the attacker."""
     rng = np.random.default_rng(derive_seed(seed, "line-up"))
     most = max(1, effort.suspects // 2)
     members, others = (part.take(np.sort(rng.permutation(len(part))[:most])) for part in (owner, strangers))
     order = rng.permutation(len(members) + len(others))
     both = members.joined(others).take(order)
-    return both, Truth(both, members=(order < len(members)).astype(np.int64))
+    known = replace(both, schema=replace(both.schema, utility={}, private={}), utility={}, private={})
+    return known, Truth(both, members=(order < len(members)).astype(np.int64))

@@ -129,3 +129,9 @@ def imports_of_any(file: Path) -> set[str]:
     tree = ast.parse(file.read_text())
     plain = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     return plain | {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+
+
+def test_tensors_are_made_where_the_device_is_chosen() -> None:
+    """``torch.from_numpy`` passes by ``core.accelerator``: what it makes stays on the CPU, whatever the device."""
+    made = [file for file in ROOT.rglob("*.py") if file.parent.name != "testing" and "from_numpy" in file.read_text()]
+    assert not made, f"use torch.as_tensor in {made[0].relative_to(ROOT)}"

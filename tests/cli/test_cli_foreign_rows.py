@@ -27,4 +27,7 @@ def test_a_wrong_call_is_one_sentence(given: dict[str, Any], run: Path | None, s
 
 
 def test_owner_and_holdout_are_enough() -> None:
-    release_alone({"--owner": "a.csv", "--holdout": "b.csv", "--private": ["x"]}, None, again=False, student=None)
+    given = {"--owner": "a.csv", "--holdout": "b.csv", "--private": ["x"]}
+    release_alone(given, None, again=False, student=None)
+    with pytest.raises(UsageError):
+        release_alone({**given, "--holdout": None}, None, again=False, student=None)

@@ -103,7 +103,7 @@ def demo(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Every mechanism, small, on the embedded digits: one report, within ten minutes on two cores."""
+    """Every mechanism, small, on the embedded digits: one report."""
     from sfumato.cli.output import Talk, print_json, print_text
     from sfumato.workflow.demo import run_demo, summary
 

@@ -8,6 +8,7 @@ as independent. A predicate that was asked for and not found counts as none: ``n
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from sfumato.attacks.base import Guess, Measured
 from sfumato.attacks.held_out import EXCESS, HELD_OUT, RATE, HeldOutAttack, candidates_of, places
 from sfumato.core.dataset import Dataset, FloatArray
+from sfumato.core.errors import RuleBroken
 from sfumato.core.intervals import wilson
 from sfumato.core.knowledge import Knowledge, Truth
 from sfumato.core.metrics import Values
@@ -54,9 +56,9 @@ class SinglingOut(HeldOutAttack):
         made = np.array(found, dtype=np.float32).reshape(len(found), width, 2)
         return np.concatenate([made, missing])
 
+    @abstractmethod
     def predicates(self, released: FloatArray, knowledge: Knowledge, rng: np.random.Generator) -> list[Predicates]:
         """At most so many predicates, each true of one released row."""
-        raise NotImplementedError
 
     def trivial(self, knowledge: Knowledge, n: int) -> Predicates:
         """None."""
@@ -64,7 +66,7 @@ class SinglingOut(HeldOutAttack):
         return np.broadcast_to(np.array(_NEVER, dtype=np.float32), (n, width, 2))
 
     def came_true(self, guess: Guess, truth: Dataset) -> Values:
-        raise NotImplementedError  # predicates are about nobody in particular
+        raise RuleBroken(f"{self.name}: predicates are about nobody in particular.")
 
     def of_each(self, guess: Guess, truth: Truth) -> dict[str | None, Values]:
         return {}

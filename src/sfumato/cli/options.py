@@ -56,6 +56,16 @@ Precision = Annotated[
 ]
 Config = Annotated[Path | None, typer.Option("--config", help="TOML file with the same keys as a run's config.toml.")]
 
+Run = Annotated[Path, typer.Argument(help="A run folder.", metavar="RUN")]
+GeometryName = Annotated[
+    str, typer.Option("--geometry", help="Picture of the payloads: pca, or umap (pip install 'sfumato[viz]').")
+]
+Students = Annotated[
+    list[str] | None,
+    typer.Option("--student", help="Learns from synthetic records: cnn, logistic, sklearn.svm.SVC … Repeatable."),
+]
+EffortName = Annotated[str, typer.Option("--effort", help="How hard the attackers try: smoke, cpu or full.")]
+
 
 def machine(
     device: str, precision: str | None = None, *, threads: int | None = None, jobs: int | None = None

@@ -1,0 +1,163 @@
+"""``sfumato audit``: of a run, or of a release that somebody else made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sfumato.cli.options import (
+    Address,
+    Device,
+    Domain,
+    EffortName,
+    EngineName,
+    GeometryName,
+    Id,
+    Jobs,
+    Json,
+    Precision,
+    Private,
+    Quiet,
+    Students,
+    Threads,
+    Utility,
+    X,
+    data_config,
+    engine_named,
+    machine,
+)
+
+
+def audit(
+    run: Annotated[Path | None, typer.Argument(help="A run folder, unless --release is given.", metavar="RUN")] = None,
+    release: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--release",
+            help="A release that somebody else made. Several with --owner: side by side, also a folder or "
+            "'made/*.csv'; two with --records: of the same records.",
+        ),
+    ] = None,
+    records: Annotated[
+        str | None, typer.Option("--records", help="The records behind a release of one payload for each.")
+    ] = None,
+    owner: Annotated[
+        str | None, typer.Option("--owner", help="The records that a release of rows for nobody in particular is of.")
+    ] = None,
+    holdout: Annotated[
+        str | None, typer.Option("--holdout", help="Records of people of the same kind that were not used.")
+    ] = None,
+    x: X = None,
+    utility: Utility = None,
+    private: Private = None,
+    subject: Id = None,
+    domain: Domain = None,
+    shares: Annotated[
+        str | None,
+        typer.Option("--shares", help="Owner, attacker, victims; default 0.2,0.5,0.3 of the people behind a release."),
+    ] = None,
+    pipeline: Annotated[
+        str | None,
+        typer.Option("--pipeline", help="The command that made the release, as in 'python protect.py {in} {out}'."),
+    ] = None,
+    pipeline_seconds: Annotated[
+        float, typer.Option("--pipeline-seconds", help="Time limit of one run of that command.")
+    ] = 600.0,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The run folder of a release's audit; default runs/RELEASE.")
+    ] = None,
+    effort: EffortName = "cpu",
+    geometry: GeometryName = "pca",
+    student: Students = None,
+    again: Annotated[bool, typer.Option("--again", help="Replace the scores of an earlier audit.")] = False,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="Repeatable randomness of a release's audit; default 0.")
+    ] = None,
+    device: Device = "auto",
+    precision: Precision = None,
+    jobs: Jobs = None,
+    threads: Threads = None,
+    engine: EngineName = "local",
+    address: Address = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Attack a fitted mechanism, or a release that somebody else made, with fresh adversaries; the worst counts.
+
+    sfumato audit runs/ran-people
+
+    sfumato audit --release synthetic.csv --owner train.csv --holdout control.csv --out runs/vendor
+
+    sfumato audit --release a.csv --release b.csv --owner train.csv --holdout control.csv --out runs/vendors
+
+    sfumato audit --release vectors.npz --records originals.npz --id person --private sex --out runs/vectors
+    """
+    from sfumato.auditing.effort import effort_named
+    from sfumato.cli.foreign_audit import release_alone, run_alone
+    from sfumato.cli.output import OUT, Talk, audit_lines, leakage_table, print_json, print_text, score_table
+    from sfumato.workflow import audit_payloads, audit_release_files, audit_releases, audit_run, releases_named
+
+    about = {
+        "--records": records,
+        "--owner": owner,
+        "--holdout": holdout,
+        "--x": x,
+        "--utility": utility,
+        "--private": private,
+        "--id": subject,
+        "--domain": domain,
+        "--shares": shares,
+        "--pipeline": pipeline,
+        "--out": out,
+        "--seed": seed,
+    }
+    how = effort_named(effort, geometry, student or ())
+    beside = 1 if jobs is None and how.light else jobs  # to start processes takes longer than such an audit
+    with (
+        Talk(quiet) as talk,
+        machine(device, precision, threads=threads, jobs=beside),
+        engine_named(engine, address, jobs),
+    ):
+        if release:
+            release_alone(about, run, again=again, student=student)
+        several: list[dict[str, Any]] = []
+        if release and owner is not None and holdout is not None:
+            rows: dict[str, Any] = {"private": private or (), "id": subject, "effort": how, "seed": seed or 0}
+            files = releases_named(release, owner, holdout)
+            out = out or Path("runs") / (files[0].stem if len(files) == 1 else "releases")
+            if len(files) > 1:
+                several = audit_releases(files, Path(owner), Path(holdout), **rows, out=out, say=talk.say)
+            else:
+                scores = audit_release_files(files[0], owner, holdout, **rows, out=out, say=talk.say)
+        elif release:
+            asked = data_config({}, records, x, utility, private, subject, None, domain, shares)
+            scores = audit_payloads(
+                release,
+                asked.pop("source"),
+                **asked,
+                pipeline=pipeline,
+                pipeline_seconds=pipeline_seconds,
+                effort=how,
+                seed=seed or 0,
+                out=out or Path("runs") / release[0].stem,
+                say=talk.say,
+            )
+        else:
+            scores = audit_run(run_alone(about, run), effort=how, again=again, say=talk.say)
+    if several:
+        if json:
+            print_json({"points": several})
+            return
+        OUT.print(leakage_table(several))
+        print_text(f"next: sfumato report {out}")
+        return
+    if json:
+        print_json(scores)
+        return
+    OUT.print(score_table(scores))
+    for line in audit_lines(scores):
+        print_text(line)
+    if release:
+        print_text(f"next: sfumato report {scores['run']}")

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from sfumato.nets.doubling_convolution import DoublingConvTranspose2d
 from sfumato.nets.encoders import ENCODERS, output_shape
 from sfumato.nets.mirror_decoder import NotAChain, mirror
 from sfumato.nets.residual_decoder import residual_decoder
@@ -33,8 +34,8 @@ def test_mirror_reverses_the_layers_one_by_one() -> None:
     encoder = nn.Sequential(
         nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 5)
     )
-    kinds = [type(layer) for layer in mirror(encoder, (1, 8, 8))]
-    assert kinds == [nn.Linear, nn.Unflatten, nn.Upsample, nn.ReLU, nn.BatchNorm2d, nn.ConvTranspose2d, nn.Sigmoid]
+    kinds = [type(layer) for layer in mirror(encoder, (1, 8, 8))]  # doubled where it is convolved
+    assert kinds == [nn.Linear, nn.Unflatten, nn.Identity, nn.ReLU, nn.BatchNorm2d, DoublingConvTranspose2d, nn.Sigmoid]
 
 
 @settings(max_examples=25, deadline=None)
@@ -96,3 +97,37 @@ def test_output_shape_leaves_the_mode_alone() -> None:
     encoder = ENCODERS["lenet"]((1, 28, 28)).train()
     assert output_shape(encoder, (1, 28, 28)) == (32, 4, 4)
     assert encoder.training
+
+
+@pytest.mark.parametrize(("name", "shape"), [("lenet", (1, 28, 28)), ("alexnet", (3, 32, 32)), ("lenet", (1, 31, 28))])
+def test_a_mirror_that_doubles_where_it_convolves_gives_what_its_layers_give_one_by_one(
+    name: str, shape: tuple[int, ...]
+) -> None:
+    torch.manual_seed(0)
+    encoder = ENCODERS[name](shape)
+    features = encoder(torch.rand(4, *shape)).detach()
+    ours = mirror(encoder, shape)
+    pools = [before for before, layer in _inputs(encoder, shape) if isinstance(layer, nn.MaxPool2d)]
+    plain: list[nn.Module] = []
+    for layer in ours:
+        if isinstance(layer, (nn.Identity, nn.Upsample)):
+            plain.append(nn.Upsample(size=pools.pop(), mode="nearest"))
+        elif isinstance(layer, nn.ConvTranspose2d):
+            again = nn.ConvTranspose2d(
+                layer.in_channels, layer.out_channels, layer.kernel_size, padding=layer.padding,
+                output_padding=layer.output_padding,
+            )  # fmt: skip
+            again.load_state_dict(layer.state_dict())
+            plain.append(again)
+        else:
+            plain.append(layer)
+    assert torch.allclose(ours.train()(features), nn.Sequential(*plain).train()(features), atol=1e-5)
+
+
+def _inputs(encoder: nn.Sequential, shape: tuple[int, ...]) -> list[tuple[tuple[int, ...], nn.Module]]:
+    """The sides of what each layer takes."""
+    x, found = torch.zeros(1, *shape), []
+    for layer in encoder.eval():
+        found.append((tuple(x.shape[2:]), layer))
+        x = layer(x)
+    return found

@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from sfumato.nets.doubling_convolution import DoublingConvTranspose2d
+
 Shape = tuple[int, ...]
 
 _DECONV: dict[type[nn.Module], Any] = {nn.Conv1d: nn.ConvTranspose1d, nn.Conv2d: nn.ConvTranspose2d}
@@ -14,6 +16,14 @@ _POOLS = (nn.MaxPool1d, nn.MaxPool2d, nn.AvgPool1d, nn.AvgPool2d, nn.AdaptiveAvg
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 _POINTWISE = (nn.ReLU, nn.LeakyReLU, nn.ELU, nn.GELU, nn.Tanh, nn.Sigmoid, nn.SiLU)
 _SKIPPED = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Identity)
+
+
+class _Enlarged(nn.Upsample):
+    """Nearest-neighbour upsampling of maps with these sides; ``doubles`` says whether it is × 2 on both."""
+
+    def __init__(self, to: Shape, sides: Shape) -> None:
+        super().__init__(size=to, mode="nearest")
+        self.doubles = len(to) == 2 and to == tuple(2 * side for side in sides)
 
 
 class NotAChain(ValueError):
@@ -37,7 +47,36 @@ def mirror(encoder: nn.Module, shape: Shape) -> nn.Sequential:
     layers: list[nn.Module] = []
     for _, layer, before, after in reversed(steps):
         layers += _reverse(layer, before, after)
-    return nn.Sequential(*layers, nn.Sigmoid())
+    return nn.Sequential(*_doubling(layers), nn.Sigmoid())
+
+
+def _doubling(layers: list[nn.Module]) -> list[nn.Module]:
+    """The same chain, in which maps that are doubled before a transposed convolution are not: norms and pointwise
+    layers in between give the same on a quarter of the pixels. Weights keep their names."""
+    found, doubled = list(layers), None
+    for place, layer in enumerate(layers):
+        if isinstance(layer, _Enlarged):
+            doubled = place if layer.doubles else None
+        elif doubled is not None and isinstance(layer, nn.ConvTranspose2d):
+            (side, across), (padding, other) = layer.kernel_size, layer.padding
+            plain = {layer.stride, layer.dilation} == {(1, 1)} and layer.groups == 1 and layer.bias is not None
+            if plain and not any(layer.output_padding) and side == across and padding == other and side % 2 == 1:
+                found[doubled] = nn.Identity()
+                found[place] = _taken_over(layer)
+            doubled = None
+        elif not isinstance(layer, (nn.BatchNorm2d, *_POINTWISE)):
+            doubled = None
+    return found
+
+
+def _taken_over(layer: nn.ConvTranspose2d) -> DoublingConvTranspose2d:
+    """With the weights that were drawn, so that no later layer draws others."""
+    with torch.random.fork_rng(devices=()):
+        new = DoublingConvTranspose2d(
+            layer.in_channels, layer.out_channels, layer.kernel_size[0], int(layer.padding[0])
+        )
+    new.load_state_dict(layer.state_dict())
+    return new
 
 
 def _trace(encoder: nn.Module, shape: Shape) -> list[tuple[str, nn.Module, Shape, Shape]]:
@@ -101,7 +140,7 @@ def _reverse(layer: nn.Module, before: Shape, after: Shape) -> list[nn.Module]:
             )
         ]
     if isinstance(layer, _POOLS):
-        return [nn.Upsample(size=before[1:], mode="nearest")]
+        return [_Enlarged(before[1:], after[1:])]
     if isinstance(layer, nn.BatchNorm1d):
         return [nn.BatchNorm1d(layer.num_features)]
     if isinstance(layer, nn.BatchNorm2d):

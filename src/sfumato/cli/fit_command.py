@@ -30,6 +30,7 @@ from sfumato.cli.options import (
     read_config,
     start_of,
 )
+from sfumato.core import ranks
 from sfumato.core.errors import DataError, UsageError
 
 
@@ -102,12 +103,15 @@ def fit(
     folder = out or Path("runs") / f"{name}-{Path(str(resolved['data']['source'])).stem}"
     if resume and not folder.exists():
         raise DataError(f"there is nothing to resume in {folder}: leave out --resume to start.")
-    with Talk(quiet) as talk, machine(device, precision or asked.get("precision"), threads=threads):
+    used = machine(device, precision or asked.get("precision"), threads=threads, together=True)
+    with Talk(quiet or not ranks.first()) as talk, used, ranks.joined():
         talk.say(f"{name}: fit")
         begun = start_of(config, asked)
         fitted = fit_run(
             resolved, folder, resume=resume, start=begun, ledger=ledger, progress=talk.epoch, warn=talk.say
         )
+    if not ranks.first():
+        return
     if json:
         print_json({"run": str(folder), "config": resolved})
     else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sfumato.core import compute
+from sfumato.core import compute, ranks
 from sfumato.core.documents import toml_table
 from sfumato.core.errors import DataError, UsageError, unknown
 
@@ -68,13 +68,24 @@ EffortName = Annotated[str, typer.Option("--effort", help="How hard the attacker
 
 
 def machine(
-    device: str, precision: str | None = None, *, threads: int | None = None, jobs: int | None = None
+    device: str,
+    precision: str | None = None,
+    *,
+    threads: int | None = None,
+    jobs: int | None = None,
+    together: bool = False,
 ) -> AbstractContextManager[None]:
-    """What a command uses of the machine: all cores and a graphics card, unless told otherwise."""
+    """What a command uses of the machine: all cores and a graphics card, unless told otherwise.
+
+    ``together``: whether the processes that torchrun started do one and the same work.
+    """
+    if ranks.started() and not together:
+        raise UsageError("several processes work together on one sfumato fit only: start this without torchrun.")
     wanted = compute.Compute(
         threads=threads,
         jobs=compute.cores() if jobs is None else jobs,
-        device=device,
+        beside=ranks.local(),
+        device=ranks.own_device(device),
         precision=precision or "auto",
     )
     return compute.using(wanted)

@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sfumato.core import ranks
 from sfumato.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -106,7 +107,8 @@ def on_cpu() -> bool:
 def recorded() -> dict[str, Any]:
     """What was chosen, for the record of a run."""
     chosen = _chosen.get()
-    return {name: getattr(chosen, name) for name in ("device", "threads", "jobs")}
+    together = {"processes": ranks.count()} if ranks.count() > 1 else {}
+    return {name: getattr(chosen, name) for name in ("device", "threads", "jobs")} | together
 
 
 def cores() -> int:

@@ -49,6 +49,9 @@ class Mechanism(Parametrised, ABC):
     owner_share: ClassVar[float | None] = None
     """How much of a file it learns from unless told otherwise; None: as much as is usual (docs/data.md)."""
 
+    by_shares: ClassVar[bool] = False
+    """Whether several processes can train one fit together, each on its share of every batch (``core.ranks``)."""
+
     labels_: tuple[str, ...] = ()
     """The utility labels that it was fitted for; empty: all of the schema's."""
 

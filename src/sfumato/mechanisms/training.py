@@ -10,8 +10,9 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from sfumato.core import compute
+from sfumato.core import compute, ranks
 from sfumato.core.dataset import Dataset
+from sfumato.core.errors import DataError, UsageError
 from sfumato.core.randomness import Randomness, Seeded, derive_seed
 from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
@@ -54,6 +55,7 @@ def train(
     for number in range(done, epochs):
         with compute.learning():
             losses = epoch(number)
+        ranks.level(list(trainee._modules().values()))
         if run is not None:
             run.save_progress(number + 1, trainee.state() | optimiser_state(optimisers), losses)
         progress(number + 1, epochs, losses)
@@ -73,6 +75,8 @@ class Game(Protocol):
 class TrainedByGame(Mechanism):
     """Plays its game over the owner's records, at a falling rate; a subclass says what the game is."""
 
+    by_shares = True
+
     epochs: int = whole(default=4, low=1, high=10_000, help="passes over the owner's records")
     batch: int = whole(default=128, low=8, high=65_536, help="records in a mini-batch")
 
@@ -84,7 +88,13 @@ class TrainedByGame(Mechanism):
         return 0
 
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
-        epochs = self.epochs
+        epochs, fewest = self.epochs, ranks.FEWEST * ranks.count()
+        if self.batch < fewest:
+            raise UsageError(
+                f"batch {self.batch} is too small for {ranks.count()} processes: give --set batch={fewest} or more."
+            )
+        if ranks.count() > 1 and len(data) < fewest:
+            raise DataError(f"{data.name}: {ranks.count()} processes need {fewest} records at least, got {len(data)}.")
         if start is not None:
             self.load_state(start.state())
             epochs = max(1, math.ceil(CONTINUED * self.epochs))
@@ -95,11 +105,12 @@ class TrainedByGame(Mechanism):
     def _epoch(self, game: Game, x: Tensor, y: Tensor, epoch: int, epochs: int) -> dict[str, float]:
         """One pass over the records; the mean losses."""
         seed = derive_seed(self.seed, self.name, "epoch", epoch)
-        torch.manual_seed(seed)  # dropout and noise inside the networks: a resumed epoch draws the same
+        torch.manual_seed(ranks.seed_of(seed))  # noise inside the networks: a resumed epoch draws the same
         means: dict[str, float] = {}
-        batches = list(minibatches(len(x), self.batch, seed))
-        randomness = Seeded(seed)
-        for number, rows in enumerate(batches):
+        batches = list(minibatches(len(x), self.batch, seed, ranks.FEWEST * ranks.count()))
+        randomness = Seeded(ranks.seed_of(seed))
+        for number, batch in enumerate(batches):
+            rows = ranks.share(batch)
             for optimiser in game.optimisers.values():
                 decay_rate(optimiser, (epoch + number / len(batches)) / epochs)
             for name, loss in game.play(self._protect(x[rows], randomness), y[rows]).items():

@@ -36,7 +36,7 @@ class DoublingConvTranspose2d(nn.ConvTranspose2d):
         self._reach = side - 1 - padding
         self.register_buffer("parities", _parities(side, self._reach), persistent=False)
 
-    def forward(self, maps: Tensor, output_size: list[int] | None = None) -> Tensor:  # noqa: ARG002 - it is known
+    def forward(self, maps: Tensor, output_size: list[int] | None = None) -> Tensor:
         return _doubled(maps, self.weight.transpose(0, 1).flip(2, 3), self.bias, self.parities, self._reach)
 
 

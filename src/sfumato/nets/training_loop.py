@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from sfumato.core import compute
+from sfumato.core import compute, ranks
 
 
 def as_tensor(array: npt.NDArray[np.float32] | npt.NDArray[np.int64]) -> Tensor:
@@ -28,11 +28,12 @@ def channels_last(module: nn.Module) -> nn.Module:
     return module
 
 
-def minibatches(n: int, batch: int, seed: int) -> Iterator[Tensor]:
-    """Yield the rows of one epoch in seeded order; a last batch too small for batch norm joins the one before."""
+def minibatches(n: int, batch: int, seed: int, fewest: int = 8) -> Iterator[Tensor]:
+    """Yield the rows of one epoch in seeded order; a last batch of fewer than ``fewest``, too small for batch norm,
+    joins the one before."""
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
     parts = list(torch.split(order, batch))
-    if len(parts) > 1 and len(parts[-1]) < min(batch, 8):
+    if len(parts) > 1 and len(parts[-1]) < min(batch, fewest):
         parts[-2:] = [torch.cat(parts[-2:])]
     yield from parts
 
@@ -56,9 +57,12 @@ CONSTANT = "constant"
 
 
 def take_step(optimiser: torch.optim.Optimizer, objective: Tensor) -> None:
-    """Take one step on ``objective`` with the optimiser's own parameters, leaving all other gradients alone."""
+    """Take one step on ``objective`` with the optimiser's own parameters, leaving all other gradients alone.
+
+    Processes that train together step by the mean of their gradients."""
     parameters = optimiser.param_groups[0]["params"]
-    for parameter, gradient in zip(parameters, torch.autograd.grad(objective, parameters), strict=True):
+    gradients = ranks.averaged(torch.autograd.grad(objective, parameters))
+    for parameter, gradient in zip(parameters, gradients, strict=True):
         parameter.grad = gradient
     optimiser.step()
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 import sfumato
-from sfumato.core import compute
+from sfumato.core import compute, ranks
 from sfumato.core.dataset import Dataset, Splits
-from sfumato.core.errors import DataError, SfumatoError
+from sfumato.core.errors import DataError, SfumatoError, UsageError
 from sfumato.core.run_folder import RunFolder, read_json
 from sfumato.core.schema import Schema
 from sfumato.data import load_splits
@@ -135,6 +135,35 @@ def fitted_on(path: Path) -> str:
     )
 
 
+def _refuse_together(kind: type[Mechanism], resume: bool) -> None:
+    """Raise if several processes cannot fit this together."""
+    if not kind.by_shares:
+        raise UsageError(
+            f"{kind.name} is fitted in one process, because its training does not come apart into shares of a batch: "
+            "start the command without torchrun."
+        )
+    if resume:
+        raise UsageError("--resume goes on in one process: start the command without torchrun.")
+
+
+def _warn_of_subjects(config: Config, splits: Splits, warn: Warn) -> None:
+    """Say which columns look as if they told people apart, where none was named."""
+    if splits.owner.named:
+        return
+    schema = splits.schema
+    labels = [schema.label_text(name) for name in (*schema.utility, *schema.private)]
+    for problem in likely_subjects(config["data"]["source"], labels):
+        warn(str(problem))
+
+
+def _fit_beside(config: Config, start: Path | None, splits: Splits | None) -> Mechanism:
+    """This process's part of a fit that the first process keeps."""
+    mechanism = mechanism_class(config["run"]["mechanism"])().set_params(**config["params"], seed=config["run"]["seed"])
+    splits = splits or splits_of(config)
+    _disjoint_base(config, splits)
+    return mechanism.fit(splits.owner, start=None if start is None else load_mechanism(start))
+
+
 def fit_run(
     config: Config,
     out: Path,
@@ -148,10 +177,16 @@ def fit_run(
 ) -> Mechanism:
     """Fit what ``config`` says into the folder ``out``; ``start`` is a finished run to train on from.
 
+    Of several processes that fit it together (``core.ranks``) the first alone writes.
+
     What a private fit spends is noted in the ``ledger`` of the data, by default beside them.
     """
     if start is not None:
         config = {**config, "run": {**config["run"], "start": start.name}}
+    if ranks.count() > 1:
+        _refuse_together(mechanism_class(config["run"]["mechanism"]), resume)
+        if not ranks.first():
+            return _fit_beside(config, start, splits)
     if not resume:
         RunFolder.refuse_used(out)  # before the data are read: that may take long
     splits = splits or splits_of(config)
@@ -159,11 +194,7 @@ def fit_run(
     precision = compute.precision_for(splits.owner.x[0].size)
     if precision != "fp32":  # it decides figures, so that a run goes on in the same one
         config = {**config, "run": {**config["run"], "precision": precision}}
-    if not splits.owner.named:
-        schema = splits.schema
-        labels = [schema.label_text(name) for name in (*schema.utility, *schema.private)]
-        for problem in likely_subjects(config["data"]["source"], labels):
-            warn(str(problem))
+    _warn_of_subjects(config, splits, warn)
     run = RunFolder.create(out, config, resume=resume)
     same_records(run, splits)
     if run.done:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sfumato.core.plugins import load_plugin, plugins
@@ -75,7 +74,7 @@ def features_suite(
     strongest = [ResidualProbe(label=label, queried=queried, **effort) for label in schema.private]
     seen = {"epochs": epochs, "width": max(8, width // 2), "fewest_steps": steps}
     lookers = [PictureProbe(label=label, queried=queried, **seen) for label in schema.private] if pictures else []
-    labelled = _label_readers(schema, queried, effort, replace(residual)) if labels_leave else []  # with its own memory
+    labelled = _label_readers(schema, queried, effort, residual) if labels_leave else []
     return [
         InverseNetwork(decoder="mirror", epochs=epochs, fewest_steps=steps, renewals=renewals),
         residual,

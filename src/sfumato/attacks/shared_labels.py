@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 import numpy as np
+from torch import nn
 
 from sfumato.attacks.base import AttributeAttack, ReconstructionAttack
+from sfumato.attacks.decoder_training import Memo
 from sfumato.attacks.label_codes import beside, labels_missing, mean_of_same_labels
 from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
 from sfumato.core.dataset import FloatArray
@@ -16,6 +18,7 @@ from sfumato.core.knowledge import Knowledge
 from sfumato.core.metrics import PSNR_CAP
 from sfumato.core.release import Release
 from sfumato.core.threats import ATTRIBUTE_WITH_LABELS, RECONSTRUCTION_WITH_LABELS
+from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 
 class LabelOnly(AttributeAttack):
@@ -49,7 +52,9 @@ class LabelMean(ReconstructionAttack):
 
 
 class InverseWithLabels(ReconstructionAttack):
-    """An inverse network that reads the utility labels beside the payload."""
+    """An inverse network that has learnt to read the payload, and learns on with the utility labels beside it."""
+
+    version = 2
 
     name = "inverse-residual+labels"
     threat = RECONSTRUCTION_WITH_LABELS
@@ -64,6 +69,7 @@ class InverseWithLabels(ReconstructionAttack):
     """A raw record is its own reconstruction."""
 
     inverse: InverseNetwork
+    _trained: Memo[nn.Module] = field(default_factory=Memo, init=False)
 
     def obstacle(self, knowledge: Knowledge) -> str | None:
         return super().obstacle(knowledge) or labels_missing(knowledge)
@@ -72,4 +78,8 @@ class InverseWithLabels(ReconstructionAttack):
         query, schema = knowledge.query, knowledge.auxiliary.schema
         assert query is not None  # obstacle() has seen to it
         asking = replace(knowledge, query=lambda data: beside(query(data), data.utility, schema))
-        return self.inverse.decode(beside(release.payload, release.utility, schema), asking)
+        network = self._trained.get(
+            (query, knowledge.auxiliary), lambda: self.inverse.train_on(asking, self.inverse.train(knowledge))
+        )
+        payload = beside(release.payload, release.utility, schema)
+        return forward_in_batches(network, as_tensor(payload)).numpy()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+import math
+from dataclasses import field, replace
 from typing import ClassVar, Literal
 
 import torch
@@ -14,10 +15,14 @@ from sfumato.core.dataset import Dataset, FloatArray
 from sfumato.core.knowledge import Knowledge
 from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
+from sfumato.nets.carried_weights import carry_over
 from sfumato.nets.encoders import output_shape
 from sfumato.nets.mirror_decoder import NotAChain, mirror
 from sfumato.nets.residual_decoder import residual_decoder
 from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches
+
+_LESS = 4
+"""So many times fewer steps take a decoder on that has learnt already."""
 
 
 class InverseNetwork(ReconstructionAttack):
@@ -74,7 +79,14 @@ class InverseNetwork(ReconstructionAttack):
         """The decoder for this pipeline; trained once, also for the attacks that build on it."""
         return self._trained.get((knowledge.query, knowledge.auxiliary), lambda: self._train(knowledge))
 
-    def _train(self, knowledge: Knowledge) -> nn.Module:
+    def train_on(self, knowledge: Knowledge, known: nn.Module) -> nn.Module:
+        """A decoder for a pipeline that says more than that of ``known``, learnt on from there.
+
+        That takes a share of the steps, unless what is said now takes another kind of network.
+        """
+        return self._train(knowledge, known)
+
+    def _train(self, knowledge: Knowledge, known: nn.Module | None = None) -> nn.Module:
         query = knowledge.query
         assert query is not None  # obstacle() has seen to it
         seed = derive_seed(knowledge.seed, self.name)
@@ -85,11 +97,15 @@ class InverseNetwork(ReconstructionAttack):
         held = as_tensor(query(val)), as_tensor(val.x)
         torch.manual_seed(seed)
         network = channels_last(self._network(knowledge, draw(0)[0][:512]))
+        schedule = Schedule(self.epochs, self.batch, self.rate, self.fewest_steps)
+        if known is not None and carry_over(known, network):
+            epochs, steps = math.ceil(self.epochs / _LESS), math.ceil(self.fewest_steps / _LESS)
+            schedule = replace(schedule, epochs=epochs, fewest_steps=steps, rate=self.rate / 2)
         return fit_decoder(
             network,
             draw,
             held,
-            schedule=Schedule(self.epochs, self.batch, self.rate, self.fewest_steps),
+            schedule=schedule,
             seed=seed,
             otherwise=Constant(target.mean(0)),
         )

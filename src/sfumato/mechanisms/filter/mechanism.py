@@ -33,6 +33,8 @@ from sfumato.mechanisms.training import train
 from sfumato.nets.training_loop import as_tensor
 
 FEWEST_RECORDS = 100
+_AT_ONCE = 1024
+"""Records that are filtered at once: what the small network makes of them stays in the processor's cache."""
 
 
 class Filter(LatentMechanism):
@@ -112,11 +114,14 @@ class Filter(LatentMechanism):
     def apply(self, mean: Tensor, variance: Tensor, y: Tensor, normal: Tensor) -> FloatArray:
         """z̃ (N, d) for posteriors (N, d), one-hot labels (N, k) and standard normal noise (N, 2d + chance)."""
         d = mean.shape[1]
-        sample, noise, chance = normal[:, :d], normal[:, d : 2 * d], normal[:, 2 * d :]
+        released = torch.empty_like(mean)
+        every = (released, mean, variance, y, normal)
         with torch.inference_mode():
-            shift, factor = self.filter_(mean[None], y[None], chance[None])
-            released: FloatArray = (mean + variance.sqrt() * sample + shift[0] + noise @ factor[0].T).numpy()
-        return released
+            for out, m, v, labels, drawn in zip(*(part.split(_AT_ONCE) for part in every), strict=True):
+                sample, noise, chance = drawn[:, :d], drawn[:, d : 2 * d], drawn[:, 2 * d :]
+                shift, factor = self.filter_(m[None], labels[None], chance[None])
+                out.copy_(m + v.sqrt() * sample + shift[0] + noise @ factor[0].T)
+        return released.numpy()
 
     def _one_hot(self, private: Mapping[str, IntArray]) -> Tensor:
         parts = [

@@ -17,7 +17,7 @@ from sfumato.core.knowledge import Knowledge
 from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
 from sfumato.nets.student_cnn import student
-from sfumato.nets.training_loop import as_tensor, forward_in_batches
+from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches
 
 _BATCH, _RATE, _DECAY = 64, 2e-3, 0.05
 _JUDGED_BY = 2
@@ -48,7 +48,7 @@ class PictureProbe(AttributeAttack):
         rest = max(1, len(y) - max(1, len(y) // 10))
         judged = draws[:_JUDGED_BY, rest:].flatten(0, 1)
         torch.manual_seed(seed)
-        network = nn.Sequential(nn.BatchNorm2d(shape[0]), student(shape, classes, width=self.width))
+        network = channels_last(nn.Sequential(nn.BatchNorm2d(shape[0]), student(shape, classes, width=self.width)))
         shares = torch.bincount(y[:rest], minlength=classes) / rest
 
         def draw(epoch: int) -> Pair:

@@ -18,13 +18,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
-from torch.utils._device import _device_constructors
 
 from sfumato.core.errors import UsageError
 
+try:
+    from torch.utils._device import _device_constructors
+except ImportError:  # torch says nowhere in public which functions make tensors
+    _device_constructors = None
+
 Call = Callable[..., Any]
 
-_MADE = {*_device_constructors(), torch.normal}
+_MADE = {*(_device_constructors() if _device_constructors else ()), torch.normal}
 _DRAWN = {torch.rand, torch.randn, torch.randint, torch.randperm, torch.normal}
 _COPIED = {torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor}
 _DRAWN_LIKE = {torch.rand_like, torch.randn_like, torch.randint_like}
@@ -47,6 +51,11 @@ class Placement(TorchFunctionMode):
     """The rule, for one device."""
 
     def __init__(self, device: torch.device, *, doubles: bool = True) -> None:
+        if _device_constructors is None:
+            raise UsageError(
+                f"torch {torch.__version__} does not tell which of its functions make tensors, which every device but "
+                "the CPU needs: give --device cpu, or install torch 2.13."
+            )
         super().__init__()
         self.device, self.doubles = device, doubles
         self._guests: list[object] = []

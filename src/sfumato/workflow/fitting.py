@@ -139,8 +139,8 @@ def _refuse_together(kind: type[Mechanism], resume: bool) -> None:
     """Raise if several processes cannot fit this together."""
     if not kind.by_shares:
         raise UsageError(
-            f"{kind.name} is fitted in one process, because its training does not come apart into shares of a batch: "
-            "start the command without torchrun."
+            f"{kind.name} is fitted in one process, because it does not train on shares of a batch: start the command "
+            "without torchrun."
         )
     if resume:
         raise UsageError("--resume goes on in one process: start the command without torchrun.")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import field
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -190,6 +192,8 @@ class EstimateAngle(Attack):
 
     name = "key-angle"
     threat = "key"
+    undefended: ClassVar[Mapping[str, float]] = {"angle": 0.0, "angle-folded": 0.0}
+    """A key that is no secret is known."""
 
     inverse: InverseCritic
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -35,6 +36,8 @@ class RowAttack(Attack):
     """
 
     threat = "row"
+    undefended: ClassVar[Mapping[str, float]] = {"rate": 1.0}
+    """With the identity for a key the record stands first."""
 
     def obstacle(self, knowledge: Knowledge) -> str | None:
         missing = super().obstacle(knowledge) or device_missing(knowledge)

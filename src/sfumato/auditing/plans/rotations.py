@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,12 +13,14 @@ import numpy as np
 from sfumato.attacks.base import Attack
 from sfumato.attacks.decoder_training import MOST_NUMBERS
 from sfumato.attacks.registry import rotations_suite
+from sfumato.attacks.rotations.direction_critic import InverseCritic
 from sfumato.attacks.rotations.later_releases import LaterAttack
+from sfumato.attacks.rotations.plain_messages import ReadEveryRow, ReadFeature
 from sfumato.auditing.controls import Values
 from sfumato.auditing.plans.base import Plan, Scene, Stage
 from sfumato.auditing.plans.later_stories import STORIES, Visits
 from sfumato.core.dataset import Dataset, IntArray
-from sfumato.core.fresh_seeds import FreshSeeds
+from sfumato.core.fresh_seeds import FreshSeeds, asking
 from sfumato.core.knowledge import Knowledge, Later, Opened, OwnDevice, Truth
 from sfumato.core.randomness import derive_seed
 
@@ -49,8 +53,19 @@ class RotationsPlan(Plan):
         return self._visits([data], seed=seed)[0]
 
     def attacks(self) -> list[Attack]:
+        return list(self._suite)
+
+    @cached_property
+    def _suite(self) -> list[Attack]:
         splits = self.scene.splits
         return rotations_suite(splits.schema, tuple(splits.victim.utility), **self.inverse_effort)
+
+    @cached_property
+    def _readers(self) -> dict[str, Attack]:
+        """What reads plain messages, whatever the attack; its decoder is one that the suite trains anyway."""
+        decoder = next(each.decoder for each in self._suite if isinstance(each, InverseCritic))
+        readers: list[Attack] = [ReadFeature(decoder=decoder), ReadEveryRow(decoder=decoder)]
+        return {reader.threat: reader for reader in readers}
 
     def grant(self, knowledge: Knowledge) -> Knowledge:
         return replace(knowledge, own_device=self._device, cloud=self._cloud)
@@ -64,7 +79,12 @@ class RotationsPlan(Plan):
         return self._lined_up(Stage(knowledge, self.scene.release, self._truth(self._opened), self.scene.shown), attack)
 
     def control(self, attack: Attack, knowledge: Knowledge) -> Values | None:
-        """Against the same messages with the identity for a key; plain features are the mechanism's own."""
+        """Against the same messages with the identity for a key; plain features are the mechanism's own.
+
+        Records are rebuilt from them by one decoder of features, whatever the attack.
+        """
+        if knowledge.encoder is not None and attack.threat in self._readers:
+            return self._read(attack.threat, knowledge, again=attack.wants_repeats)
         if attack.wants_repeats:
             stage = self._again(knowledge, plain=True)
         else:
@@ -75,6 +95,16 @@ class RotationsPlan(Plan):
         if attack.obstacle(stage.knowledge) is not None:
             return None
         return attack(stage.release, stage.knowledge, stage.truth).values()
+
+    def _read(self, threat: str, knowledge: Knowledge, *, again: bool) -> Values:
+        stage = self._again(knowledge, plain=True) if again else self._plain(knowledge)
+        reader, digest = self._readers[threat], hashlib.sha256(stage.release.payload.tobytes()).hexdigest()
+
+        def measure() -> Values:
+            with asking("plain messages"):  # by whoever comes first
+                return reader(stage.release, stage.knowledge, stage.truth).values()
+
+        return self.scene.controls.get(f"plain messages {digest}: {reader!r}", measure)
 
     def _lined_up(self, stage: Stage, attack: Attack) -> Stage | None:
         """With the records behind each message, for the one threat that is about them."""

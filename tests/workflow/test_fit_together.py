@@ -14,7 +14,8 @@ import pytest
 from sfumato.core.errors import UsageError
 from sfumato.core.run_folder import RunFolder
 from sfumato.mechanisms import mechanism_class, names
-from sfumato.workflow import fit_run, load_run, resolve, splits_of
+from sfumato.workflow import fit_run, load_run, resolve
+from sfumato.workflow.fitting import splits_of
 
 DATA = {"source": "digits", "utility": ["odd"], "private": ["ge5"], "limit": 800}
 FIT = ["--data", "digits", "--utility", "odd", "--private", "ge5", "--limit", "800", "--set", "epochs=3"]

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 GROUP = "sfumato.attacks"
 _CHEAP = 4
 """A substitute decoder costs this much less than an inverse network, and is trained longer."""
-_WIDER, _LONGER, _MORE_STEPS, _DRAWS = 8, 10, 2, 2
+_MIRRORED: dict[str, Any] = {"batch": 128, "rate": 4e-3}
+"""The paper's attacker learns from larger batches, more slowly."""
+_WIDER, _LONGER, _MORE_STEPS, _DRAWS = 8, 8, 2, 2
 """A residual probe's width, passes and steps as multiples of an inverse network's; and its queries of each record as a
 multiple of the network's passes."""
 _MEANS = 4
@@ -76,7 +78,7 @@ def features_suite(
     lookers = [PictureProbe(label=label, queried=queried, **seen) for label in schema.private] if pictures else []
     labelled = _label_readers(schema, queried, effort, residual) if labels_leave else []
     return [
-        InverseNetwork(decoder="mirror", epochs=epochs, fewest_steps=steps, renewals=renewals),
+        InverseNetwork(decoder="mirror", epochs=epochs, fewest_steps=steps, renewals=renewals, **_MIRRORED),
         residual,
         RidgeInverse(),
         EncoderInversion(inverse=residual, steps=search, starts=starts),

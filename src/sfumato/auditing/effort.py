@@ -16,7 +16,7 @@ class Effort:
     """How much time an audit takes.
 
     attack_epochs, attack_width, attack_steps   passes, width and minimum number of steps of the inverse networks; the
-                     residual probe is 8 times as wide and takes 10 times the passes, and at least twice the steps
+                     residual probe is 8 times as wide and takes 8 times the passes, and at least twice the steps
     attack_renewals  how often they query a randomised mechanism anew (0: for every epoch)
     inverted, inversion_steps, inversion_starts   victims whose records are looked for through the public encoder, the
                      steps of that search, and where it starts from

@@ -94,6 +94,8 @@ class AttributeProbe(PayloadProbe):
 class ResidualProbe(PayloadProbe):
     """A residual network that sees other noise in every pass (``ResidualReader``): the strongest reader."""
 
+    version = 3
+
     reader = "residual"
     slow = True
 

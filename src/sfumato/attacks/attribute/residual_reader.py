@@ -16,7 +16,7 @@ from sfumato.nets.residual_classifier import ResidualClassifier
 from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 _RATE, _DECAY = 2e-3, 0.5
-_BATCH, _FEWEST_IN_EPOCH = 256, 8
+_BATCH, _FEWEST_IN_EPOCH = 128, 8
 _TEMPERATURES = (1.0, 2.0, 4.0, 8.0, 16.0)
 _JUDGED_BY = 4
 """Draws of the held-out records."""

@@ -34,14 +34,16 @@ class InverseNetwork(ReconstructionAttack):
     attacker with few records passes over them more often, until it has taken ``fewest_steps``.
     """
 
+    version = 2
+
     renew_every: ClassVar[int] = 1
     title = "dec(x)"
     how = "a decoder reads the message as it is"
 
     decoder: Literal["mirror", "residual"] = "residual"
     epochs: int = 6
-    batch: int = 128
-    rate: float = 4e-3
+    batch: int = 64
+    rate: float = 6e-3
     width: int = 32
     fewest_steps: int = 500
     renewals: int = 0

@@ -57,7 +57,7 @@ def turn(messages: FloatArray, keys: FloatArray, *, back: bool = False) -> Float
     return torch.bmm(turns, flat).reshape(messages.shape).numpy()
 
 
-_CHUNK = 1 << 20
+_CHUNK = 1 << 18
 """Numbers turned at once: what was gathered is still in the processor's cache when it is turned."""
 
 

@@ -100,7 +100,7 @@ def score_table(scores: Mapping[str, Any]) -> Table:
     fidelity = [score for score in scores.get("information", ()) if score["threat"] == "fidelity"]
     for score in (*scores["utility"], *scores["fairness"], *scores["attacks"], *fidelity):
         student = score["threat"] == "utility" and score["metric"] == "accuracy"
-        if not (score["primary"] or student or score["metric"] in ("ssim", "auroc") or score in fidelity):
+        if not (score["primary"] or student or score["metric"] in ("ssim", "auroc", "mae") or score in fidelity):
             continue
         name = score["threat"] if score["target"] is None else f"{score['threat']}: {score['target']}"
         name += f" by {score['group']}" if score["group"] else ""
@@ -153,12 +153,17 @@ def leaked(score: Mapping[str, Any]) -> str:
     return text if encoder is None else f"{text} ({percent(encoder)} of the same encoder)"
 
 
+_FLOORS = ("accuracy", "r2")
+
+
 def floor_lines(scores: Mapping[str, Any]) -> list[str]:
     """What follows from each utility label alone, whatever the mechanism."""
     read = {s["target"]: s["value"] for s in reversed(scores["utility"]) if s["metric"] == "accuracy"}
-    floors = [s for s in scores["attacks"] if s.get("follows") and s["metric"] == "accuracy"]
+    numbers = [s for s in scores["utility"] if s["metric"] == "r2"]
+    read |= {s["target"]: max(one["value"] for one in numbers if one["target"] == s["target"]) for s in numbers}
+    floors = [s for s in scores["attacks"] if s.get("follows") and s["metric"] in _FLOORS]
     return [
-        f"floor of {s['target']}: accuracy {figure(s['value'])} (guessing {figure(s['baseline'])}) by reading "
+        f"floor of {s['target']}: {s['metric']} {figure(s['value'])} (guessing {figure(s['baseline'])}) by reading "
         f"{s['follows']}, which the release serves with {figure(read.get(s['follows']))}: no mechanism that serves it "
         "as well can be below."
         for s in floors

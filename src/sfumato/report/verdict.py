@@ -158,7 +158,7 @@ def floor_sentences(run: Run) -> list[str]:
         f"with {named(score)} (a guesser {reference(score.baseline, score.metric)}). No mechanism that serves "
         f"{score.follows} as well can be below."
         for score in run.attacks
-        if score.follows is not None and score.metric == "accuracy"
+        if score.follows is not None and score.metric in ("accuracy", "r2")
     ]
 
 

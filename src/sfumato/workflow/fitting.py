@@ -127,12 +127,20 @@ def fitted_on(path: Path) -> str:
     if schema.columns:
         numeric = sum(column.kind == "numeric" for column in schema.columns)
         what = f"rows of {numeric} numeric and {len(schema.columns) - numeric} categorical columns"
+    for label, scale in schema.numbers.items():
+        what += f", {label} a number from {scale.low:g} to {scale.high:g} ({label}:class for classes)"
     if "records" not in parts["owner"]:
         return f"fitted on {what}; how many is not kept, because the promise may cover that"
     return (
         f"fitted on {parts['owner']['records']:,} {what}; "
         f"{parts['attacker']['records']:,} go to the attacker, {parts['victim']['records']:,} are the victims"
     )
+
+
+def _warn_of_gaps(splits: Splits, warn: Warn) -> None:
+    if splits.owner.left_out:
+        numbers = ", ".join(splits.schema.numbers)
+        warn(f"{splits.owner.left_out:,} records have no number in {numbers} and are left out")
 
 
 def fit_run(
@@ -164,6 +172,7 @@ def fit_run(
         labels = [schema.label_text(name) for name in (*schema.utility, *schema.private)]
         for problem in likely_subjects(config["data"]["source"], labels):
             warn(str(problem))
+    _warn_of_gaps(splits, warn)
     run = RunFolder.create(out, config, resume=resume)
     same_records(run, splits)
     if run.done:

@@ -229,16 +229,17 @@ def spent_line(results: Sequence[Mapping[str, Any]]) -> str:
 
 
 def front_table(results: Sequence[Mapping[str, Any]], best: Sequence[str]) -> Table:
-    """One line a point: accuracy and the worst of each threat."""
+    """One line a point: utility and the worst of each threat."""
     threats = list(dict.fromkeys(threat for result in results for threat in result["worst"]))
     metrics = [next(r["worst"][threat]["metric"] for r in results if threat in r["worst"]) for threat in threats]
     worst = [f"worst {threat} ({metric})" for threat, metric in zip(threats, metrics, strict=True)]
-    table = new_table("point", numbers=("accuracy", *worst, "on the front"))
+    useful = [s["metric"] for result in results for s in result["utility"] if s["primary"]]
+    table = new_table("point", numbers=((useful or ["accuracy"])[0], *worst, "on the front"))
     for result in results:
         accuracy = next((score for score in result["utility"] if score["primary"]), None)
         cells = [_with_interval(result["worst"][threat]) if threat in result["worst"] else "—" for threat in threats]
-        useful = "—" if accuracy is None else _with_interval(accuracy)
-        table.add_row(result["point"], useful, *cells, "yes" if result["point"] in best else "")
+        served = "—" if accuracy is None else _with_interval(accuracy)
+        table.add_row(result["point"], served, *cells, "yes" if result["point"] in best else "")
     return table
 
 

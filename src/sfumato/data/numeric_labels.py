@@ -64,7 +64,7 @@ class LabelFit:
             self._classes.add(first_row, array)
             return
         self._look(first_row, array)
-        if self._refused is None and not (self._quantity or self._expression.kind == NUMBER_KIND):
+        if self._refused is None and self._expression.kind != NUMBER_KIND:
             try:
                 self._classes.add(first_row, array)
             except DataError as error:  # it may turn out to be a number

@@ -91,6 +91,11 @@ def leak(score: Score) -> str:
     return f"{100 * score.leakage:.0f} % [{low}, {high}]{by}{of}"
 
 
+def guesser(score: Score) -> str:
+    """Who gets the baseline of a utility task."""
+    return "mean guess" if score.metric == "r2" else "majority guess"
+
+
 def metric_name(metric: str, threat: str = "") -> str:
     """The metric in words; a rate of rows says what it is a rate of."""
     return "rate of the right row" if (metric, threat) == ("rate", "row") else _METRICS.get(metric, metric)

@@ -78,6 +78,12 @@ def wins(score: Score) -> bool:
     return high < score.baseline if score.better_for_owner == "higher" else low > score.baseline
 
 
+def _ranking(attack: Attack) -> tuple[str, str]:
+    """The metrics that rank attacks of its threat, on classes and on a number."""
+    known = threat(attack.threat)
+    return known.metric, known.number_metric
+
+
 class AttackConformance:
     """A subclass gives three fixtures.
 
@@ -114,11 +120,12 @@ class AttackConformance:
         self, attack: Attack, plain: Mechanism, splits: Splits
     ) -> None:
         knowledge, release, truth = AuditStage(plain, splits).stage(attack)
-        outcome = attack(release, knowledge, truth, control={threat(attack.threat).metric: 0.25})
+        outcome = attack(release, knowledge, truth, control=dict.fromkeys(_ranking(attack), 0.25))
         score = primary(outcome.scores)
         known = threat(attack.threat)
         assert known.title != known.name and known.baseline, "register the threat: sfumato.core.threats.register"
-        assert (score.metric, score.better_for_owner) == (known.metric, known.better_for_owner)
+        assert score.metric == _ranking(attack)[score.target in splits.schema.numbers]
+        assert score.better_for_owner == known.better_for_owner
         assert score.control == 0.25
         assert score.baseline is not None and score.ci[0] <= score.value <= score.ci[1]
         assert score.n == len(release)

@@ -127,13 +127,13 @@ def fitted_on(path: Path) -> str:
     if schema.columns:
         numeric = sum(column.kind == "numeric" for column in schema.columns)
         what = f"rows of {numeric} numeric and {len(schema.columns) - numeric} categorical columns"
-    for label, scale in schema.numbers.items():
-        what += f", {label} a number from {scale.low:g} to {scale.high:g} ({label}:class for classes)"
+    numbers = [f"'{label}' is a number from {one.low:,g} to {one.high:,g}" for label, one in schema.numbers.items()]
+    told = "".join(f"; {number}" for number in numbers)
     if "records" not in parts["owner"]:
         return f"fitted on {what}; how many is not kept, because the promise may cover that"
     return (
         f"fitted on {parts['owner']['records']:,} {what}; "
-        f"{parts['attacker']['records']:,} go to the attacker, {parts['victim']['records']:,} are the victims"
+        f"{parts['attacker']['records']:,} go to the attacker, {parts['victim']['records']:,} are the victims{told}"
     )
 
 

@@ -111,24 +111,6 @@ def test_released_numbers_are_numbers_and_missing_where_they_are(run: Path, peop
     assert table.column("pay").to_numpy()[3:] == pytest.approx(data.numbers("pay"), abs=0.01)
 
 
-def test_a_filter_hides_a_number(people: Path) -> None:
-    data = {"source": str(people), "utility": ["pay"], "private": ["age"]}
-    out = people.parent / "filter"
-    fitted = fit_run(resolve("filter-linear", data, {"budget": 60.0, "beta": 0.1}, seed=0), out)
-    own = load(people, utility=["pay"], private=["age"])
-    latent = fitted.release(own, seed=0).payload
-    plain = fitted.base_.posterior(own.x)[0].numpy()  # type: ignore[attr-defined]
-    known, hidden = (_linear_r2(z, own.numbers("age")) for z in (plain, latent))
-    assert known > 0.5 and hidden < 0.5 * known
-
-
-def _linear_r2(z: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> float:
-    design = np.column_stack([z, np.ones(len(z))])
-    answer = design @ np.linalg.lstsq(design[::2], wanted[::2], rcond=None)[0]
-    left = np.square(wanted - answer)[1::2].sum()
-    return float(1 - left / np.square(wanted - wanted.mean())[1::2].sum())
-
-
 @pytest.mark.parametrize(
     ("name", "verb", "label"),
     [("phase", "serve", "pay"), ("synth", "serve", "pay"), ("vfae", "hide", "age"), ("lmifr", "hide", "age")],

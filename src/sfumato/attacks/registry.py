@@ -140,7 +140,8 @@ def _label_readers(
     suite: list[Attack] = []
     for label in schema.private:
         if label in schema.numbers:
-            suite += [NumberByUtility(label=label, reading=reading) for reading in (*readings, *numbers)]
+            suite += [NumberByUtility(label=label, reading=reading) for reading in readings]
+            suite += [NumberByUtility(label=label, reading=reading) for reading in numbers]
             suite += [
                 NumberFromLabels(label=label),
                 NumberProbe(label=label, queried=queried, kind="trees", with_labels=True),

@@ -95,3 +95,8 @@ def test_leakage_of_a_number_is_by_r2_or_by_the_absolute_error_whichever_is_wors
     r2, mae = with_leakage([score("r2", 0.2, 0.0, 0.8, primary=True), score("mae", 6.0, 10.0, 2.0, primary=False)])
     assert mae.leakage == pytest.approx(0.5)
     assert (r2.leakage, r2.leakage_by) == (pytest.approx(0.5), "mae")
+
+
+def test_an_array_with_fractions_is_a_number_and_whole_numbers_are_classes() -> None:
+    data = Dataset.from_arrays(np.zeros((3, 2)), utility={"pay": [0.5, 1.0, 2.0]}, private={"job": [1.0, 2.0, 1.0]})
+    assert data.numbers("pay") == pytest.approx([0.5, 1.0, 2.0]) and data.schema.private["job"] == ("1.0", "2.0")

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.errors import DataError
-from sfumato.core.number_scale import GAP
+from sfumato.core.number_scale import GAP, scale_of
 from sfumato.core.origin import Hashes, Origin
 from sfumato.core.schema import Column, Kind, Schema
 
@@ -76,7 +76,8 @@ class Dataset:
         Args:
             x: Records with values in [0, 1]: pictures (N, channels, height, width), signals (N, channels, time) or
                 rows of numbers (N, columns).
-            utility: For each label that others may use, one class a record, as numbers or texts.
+            utility: For each label that others may use, one class a record, as whole numbers or texts; or, with
+                fractions among the values, a number a record.
             private: The same for each label that nobody may learn.
             ids: The subject of each record; without it every record is its own subject.
             name: How messages call these records.
@@ -92,8 +93,14 @@ class Dataset:
         if records.ndim not in kinds:
             raise DataError(f"{name}: x has shape {records.shape}: give (N, C, H, W), (N, C, T) or (N, columns).")
         labels = {**(utility or {}), **(private or {})}
-        found = {label: np.unique(np.asarray(values), return_inverse=True) for label, values in labels.items()}
-        classes = {label: tuple(str(value) for value in values.tolist()) for label, (values, _) in found.items()}
+        numbers = {label: scale for label, values in labels.items() if (scale := scale_of(values)) is not None}
+        found = {
+            label: np.unique(np.asarray(values), return_inverse=True)
+            for label, values in labels.items()
+            if label not in numbers
+        }
+        classes: dict[str, tuple[str, ...]] = dict.fromkeys(numbers, ())
+        classes |= {label: tuple(str(value) for value in values.tolist()) for label, (values, _) in found.items()}
         columns = tuple(Column(f"x{i}", "numeric") for i in range(records.shape[1])) if records.ndim == 2 else ()
         schema = Schema(
             kinds[records.ndim],
@@ -102,8 +109,10 @@ class Dataset:
             private={label: classes[label] for label in private or {}},
             x_columns=tuple(column.name for column in columns) or ("x",),
             columns=columns,
+            numbers=numbers,
         )
-        codes = {label: codes.reshape(-1).astype(np.int64) for label, (_, codes) in found.items()}
+        codes = {label: scale.codes(labels[label]) for label, scale in numbers.items()}
+        codes |= {label: codes.reshape(-1).astype(np.int64) for label, (_, codes) in found.items()}
         return cls(
             records,
             schema,

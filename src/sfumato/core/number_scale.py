@@ -102,3 +102,12 @@ class NumberScale:
     def from_json(cls, value: Mapping[str, Any]) -> NumberScale:
         known = {one.name for one in fields(cls)}
         return cls(**{name: found for name, found in value.items() if name in known})
+
+
+def scale_of(values: npt.ArrayLike) -> NumberScale | None:
+    """The scale of an array of which some values have a fraction; None of whole numbers and texts."""
+    given = np.asarray(values)
+    if given.dtype.kind != "f" or not np.isfinite(given).any():
+        return None
+    known = given[np.isfinite(given)]
+    return None if (known == np.floor(known)).all() else NumberScale(float(known.min()), float(known.max()))

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from sfumato.core.dataset import Dataset, IntArray
-from sfumato.core.errors import UsageError
+from sfumato.core.errors import DataError, UsageError
 from sfumato.core.schema import Schema
 from sfumato.nets.training_loop import as_tensor
 
@@ -59,8 +59,12 @@ def told(wanted: Tensor, width: int) -> Tensor:
 
 
 def refuse_numbers(mechanism: Mechanism, data: Dataset) -> None:
-    """Raise if the mechanism looks at a label that is a number and cannot be taught one."""
+    """Raise if the mechanism looks at a label that is a number and cannot be taught one, or if a number is missing."""
     numbers = data.schema.numbers
+    if not (whole := data.complete).all():
+        raise DataError(
+            f"{data.name}: record {int(whole.argmin())} has no number in {', '.join(numbers)}: leave such records out."
+        )
     served = [label for label in data.utility if label in numbers]
     if served and mechanism.traits.needs_labels and not mechanism.serves_numbers:
         _refuse(mechanism, data, served[0], "serve", _able(lambda one: one.serves_numbers))

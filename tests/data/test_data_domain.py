@@ -86,10 +86,11 @@ def test_the_splits_take_a_domain_as_well(people: Path, domain: Path) -> None:
 
 
 def test_a_question_needs_no_declared_classes_and_whole_numbers_are_classes(people: Path, domain: Path) -> None:
-    schema = load(people, x="height", utility=["age", "old=age >= 40"], domain=domain).schema
+    schema = load(people, x="height", utility=["age:class", "old=age >= 40"], domain=domain).schema
     assert schema.utility["old"] == ("no", "yes") and len(schema.utility["age"]) == 121
     with pytest.raises(DataError, match=r"columns.height.*measures.*height >= 175"):
-        load(people, x="age", utility="height", domain=domain)
+        load(people, x="age", utility="height:class", domain=domain)
+    assert load(people, x="age", utility="height", domain=domain).schema.numbers["height"].strict
 
 
 def test_schema_and_domain_exclude_each_other(people: Path, domain: Path) -> None:

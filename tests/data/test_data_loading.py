@@ -326,9 +326,9 @@ def test_mistyped_names_suggest_the_right_one(people: Path) -> None:
         load("nowhere/data.parquet")
 
 
-def test_a_measured_column_is_no_label(people: Path) -> None:
+def test_a_measured_column_has_no_classes(people: Path) -> None:
     with pytest.raises(DataError, match=r"a label needs classes.*'height >= 0.5'"):
-        load(people, utility="height")
+        load(people, utility="height:class")
 
 
 def test_describe_is_plain_json(people: Path) -> None:

@@ -72,10 +72,11 @@ def features_suite(
     residual = InverseNetwork(decoder="residual", epochs=epochs, width=width, fewest_steps=steps, renewals=renewals)
     queried = QueriedRecords(draws=renewals or _DRAWS * epochs)
     effort = _probe_effort(epochs, width, steps)
-    probes = [AttributeProbe(label=label, queried=queried, kind=kind) for label in schema.private for kind in KINDS]
-    strongest = [ResidualProbe(label=label, queried=queried, **effort) for label in schema.private]
+    classes = schema.with_classes(schema.private)
+    probes = [AttributeProbe(label=label, queried=queried, kind=kind) for label in classes for kind in KINDS]
+    strongest = [ResidualProbe(label=label, queried=queried, **effort) for label in classes]
     seen = {"epochs": epochs, "width": max(8, width // 2), "fewest_steps": steps}
-    lookers = [PictureProbe(label=label, queried=queried, **seen) for label in schema.private] if pictures else []
+    lookers = [PictureProbe(label=label, queried=queried, **seen) for label in classes] if pictures else []
     labelled = _label_readers(schema, queried, effort, residual) if labels_leave else []
     return [
         InverseNetwork(decoder="mirror", epochs=epochs, fewest_steps=steps, renewals=renewals, **_MIRRORED),
@@ -87,6 +88,7 @@ def features_suite(
         CodebookAttack(),
         *probes,
         *strongest,
+        *_number_probes(schema, queried, effort),
         *lookers,
         *labelled,
         ReidentifyByDecoding(inverse=residual),
@@ -105,18 +107,50 @@ def _probe_effort(epochs: int, width: int, steps: int) -> dict[str, Any]:
     return {"epochs": _LONGER * epochs, "width": _WIDER * width, "fewest_steps": _MORE_STEPS * steps}
 
 
+def _number_probes(schema: Schema, queried: QueriedRecords, effort: dict[str, Any]) -> list[Attack]:
+    """One set of regressions for each private label that is a number."""
+    from sfumato.attacks.attribute.number_probes import NUMBER_KINDS, NumberProbe, ResidualNumberProbe
+
+    labels = [label for label in schema.private if label in schema.numbers]
+    probes = [NumberProbe(label=label, queried=queried, kind=kind) for label in labels for kind in NUMBER_KINDS]
+    return [*probes, *(ResidualNumberProbe(label=label, queried=queried, **effort) for label in labels)]
+
+
 def _label_readers(
     schema: Schema, queried: QueriedRecords, effort: dict[str, Any], inverse: InverseNetwork
 ) -> list[Attack]:
     """What utility labels that leave, or are read from the payload, say of private labels and records."""
+    from sfumato.attacks.attribute.number_floor import (
+        ClassByNumber,
+        NumberByUtility,
+        NumberFromLabels,
+        NumberReading,
+    )
+    from sfumato.attacks.attribute.number_probes import NumberProbe, ResidualNumberProbe
     from sfumato.attacks.attribute.probes import AttributeProbe, ResidualProbe
     from sfumato.attacks.attribute.utility_floor import ByUtility, UtilityReading
     from sfumato.attacks.shared_labels import InverseWithLabels, LabelMean, LabelOnly
 
-    readings = [UtilityReading(ResidualProbe(label=label, queried=queried, **effort)) for label in schema.utility]
+    served = schema.with_classes(schema.utility)
+    readings = [UtilityReading(ResidualProbe(label=label, queried=queried, **effort)) for label in served]
+    numbers = [
+        NumberReading(ResidualNumberProbe(label=label, queried=queried, **effort))
+        for label in schema.utility
+        if label in schema.numbers
+    ]
     suite: list[Attack] = []
     for label in schema.private:
+        if label in schema.numbers:
+            suite += [NumberByUtility(label=label, reading=reading) for reading in readings]
+            suite += [NumberByUtility(label=label, reading=reading) for reading in numbers]
+            suite += [
+                NumberFromLabels(label=label),
+                NumberProbe(label=label, queried=queried, kind="trees", with_labels=True),
+                ResidualNumberProbe(label=label, queried=queried, with_labels=True, **effort),
+            ]
+            continue
         suite += [ByUtility(label=label, reading=reading) for reading in readings]
+        suite += [ClassByNumber(label=label, reading=reading) for reading in numbers]
         suite += [
             LabelOnly(label=label),
             AttributeProbe(label=label, queried=queried, kind="trees", with_labels=True),
@@ -127,13 +161,17 @@ def _label_readers(
 
 def averages_suite(schema: Schema, *, epochs: int = 6, width: int = 32, steps: int = 500) -> list[Attack]:
     """Means of several releases of one record: the strongest readers of any payload, who ask seldom."""
+    from sfumato.attacks.attribute.number_probes import ResidualNumberProbe
     from sfumato.attacks.attribute.probes import ResidualProbe
     from sfumato.attacks.attribute.queried_records import QueriedRecords
     from sfumato.attacks.reconstruction.inverse_network import InverseNetwork
 
     queried = QueriedRecords(records=4_000, draws=_MEANS)
     effort = _probe_effort(epochs, width, steps)
-    probes = [ResidualProbe(label=label, queried=queried, **effort) for label in schema.private]
+    probes = [
+        (ResidualNumberProbe if label in schema.numbers else ResidualProbe)(label=label, queried=queried, **effort)
+        for label in schema.private
+    ]
     return [InverseNetwork(epochs=epochs, width=width, fewest_steps=steps, renewals=_MEANS), *probes]
 
 
@@ -162,8 +200,8 @@ def rotations_suite(
     plain = PlainDecoder(epochs=epochs, width=width, fewest_steps=steps)
     lines = PlainDecoder(unit=True, epochs=epochs, width=width, fewest_steps=steps)
     critic = InverseCritic(decoder=plain, epochs=epochs, width=width // 2, fewest_steps=steps)
-    view = CloudView()
-    probes = [CloudProbe(label=label, view=view, kind=kind) for label in schema.private for kind in CLOUD_KINDS]
+    view, named = CloudView(), schema.with_classes(schema.private)
+    probes = [CloudProbe(label=label, view=view, kind=kind) for label in named for kind in CLOUD_KINDS]
     return [
         frame,
         AverageFrame(inverse=frame),
@@ -206,7 +244,8 @@ def device_suite(schema: Schema, *, epochs: int = 6, width: int = 32, steps: int
 
     queried = QueriedRecords()
     kinds: tuple[Kind, ...] = ("mlp", "knn")
-    inners = [AttributeProbe(label=label, queried=queried, kind=kind) for label in schema.private for kind in kinds]
+    named = schema.with_classes(schema.private)
+    inners = [AttributeProbe(label=label, queried=queried, kind=kind) for label in named for kind in kinds]
     return [
         SameDeviceDecoder(inner=InverseNetwork(epochs=epochs, width=width, fewest_steps=steps)),
         NearestAnswer(),

@@ -14,7 +14,7 @@ import torch
 
 from sfumato.auditing.plans.base import Scene
 from sfumato.auditing.plans.shared import latents
-from sfumato.auditing.task_learning import fit_classifier, task_steps
+from sfumato.auditing.task_learning import fit_classifier, lesson, task_steps
 from sfumato.core.dataset import FloatArray
 from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
@@ -29,7 +29,8 @@ INITIATOR = "initiator's own classifier"
 
 
 def alone_answers(mechanism: Mechanism, scene: Scene, owner: Release, label: str) -> Iterator[tuple[str, FloatArray]]:
-    """Each learner's name and its class scores of the victims, (N, classes); none where nobody shares with anybody.
+    """Each learner's name and its class scores of the victims, (N, classes), or standardised numbers, (N, 1); none
+    where nobody shares with anybody.
 
     ``owner`` is the release of all parties, from which the pool's classifier learns.
     """
@@ -40,7 +41,8 @@ def alone_answers(mechanism: Mechanism, scene: Scene, owner: Release, label: str
     own = slice(None) if len(blocks) > 1 else slice(0, None, parties)  # by columns each has a part of every record
     width = owner.payload.shape[1] // len(blocks)
     mine = everybody.take(own)
-    codes, classes = mine.utility[label], len(victim.schema.classes(label))
+    taught, _ = lesson(label, everybody.utility[label], victim.schema)
+    codes, classes = taught[own], victim.schema.width(label)
     steps = task_steps(len(everybody), scene.effort.task_epochs)
     seed = derive_seed(scene.seed, "fresh", label)
 

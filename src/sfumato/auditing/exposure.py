@@ -41,7 +41,8 @@ Codes = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Attempt:
-    """The records behind the scores of an attack: their people, and for every label its classes and the class of each.
+    """The records behind the scores of an attack: their people, and for every label its classes and the class of each
+    (of a number, four ranges).
 
     ``by_lot`` is, by metric, the value of each record if the attack's guesses are dealt to the records by lot.
     """
@@ -53,7 +54,7 @@ class Attempt:
     @classmethod
     def on(cls, data: Dataset, by_lot: Mapping[str, Values]) -> Attempt:
         labels = {**data.utility, **data.private}
-        return cls(data.ids, {name: (data.schema.classes(name), codes) for name, codes in labels.items()}, by_lot)
+        return cls(data.ids, {name: data.schema.groups(name, codes) for name, codes in labels.items()}, by_lot)
 
 
 Attempts = Mapping[tuple[str, str | None], Attempt]

@@ -75,7 +75,7 @@ def fairness_scores(
     """
     guess, people = probabilities.argmax(axis=1), np.unique(victim.ids, return_inverse=True)[1]
     scores = []
-    for group, measure in product(victim.private, MEASURES):
+    for group, measure in product(victim.schema.with_classes(victim.private), MEASURES):
         started = time.perf_counter()
         rates = _rates(measure, victim, label, group)
         compared = [rate for rate in rates if rate.compares]
@@ -107,9 +107,13 @@ def fairness_scores(
 
 
 def unmeasured(victim: Dataset, labels: Iterable[str]) -> list[tuple[str, str]]:
-    """What has no score because no two groups are large enough, and why."""
+    """What has no score because no two groups are large enough or because there are none, and why."""
     found = []
     for label, group in product(dict.fromkeys(labels), victim.private):
+        number = next((one for one in (label, group) if one in victim.schema.numbers), None)
+        if number is not None:
+            found.append((f"fairness of {label} by {group}", f"{number} is a number: groups and answers need classes"))
+            continue
         missing = [m for m in MEASURES if not any(rate.compares for rate in _rates(m, victim, label, group))]
         if missing:
             reason = f"no two groups of {group} have {FEWEST} victims each that could be compared"

@@ -48,7 +48,7 @@ class AskedPeople:
     def of(cls, values: Values, truth: Truth) -> AskedPeople:
         people = truth.open()
         labels = {**people.utility, **people.private}
-        named = {name: (people.schema.classes(name), codes) for name, codes in labels.items()}
+        named = {name: people.schema.groups(name, codes) for name, codes in labels.items()}
         return cls(np.asarray(values, dtype=np.float64), truth.members() == 1, people.ids, named)
 
     def sides(self, rows: npt.NDArray[np.bool_]) -> tuple[Values, Values]:

@@ -25,7 +25,8 @@ _CORRECTED_WIDEST, _CORRECTED_MOST = 16, 2_000
 
 
 def information_scores(payload: FloatArray, victim: Dataset, seed: int) -> list[Score]:
-    """I(payload; label) of every private and utility label; nothing if the payload is no vector of up to 64 numbers.
+    """I(payload; label) of every private and utility label with classes; nothing if the payload is no vector of up to
+    64 numbers.
 
     Of up to 16 numbers also with local non-uniformity correction, which the `filter` paper cites. The baseline is the
     estimate for shuffled labels. A label has no score if fewer than 50 records are left without the classes that occur
@@ -37,7 +38,7 @@ def information_scores(payload: FloatArray, victim: Dataset, seed: int) -> list[
     most = min(_MOST, _NUMBERS // payload.shape[1])
     rows = np.random.default_rng(derive_seed(seed, "information")).permutation(len(victim))[:most]
     points, few = _standardised(payload[rows]), victim.take(rows)
-    labels = (*few.private, *few.utility)
+    labels = few.schema.with_classes([*few.private, *few.utility])
     scores = [_score("mutual-information", None, points, few, label, seed) for label in labels]
     if payload.shape[1] <= _CORRECTED_WIDEST:
         part, fewer = points[:_CORRECTED_MOST], few.take(slice(0, _CORRECTED_MOST))

@@ -24,8 +24,9 @@ def picture(payload: FloatArray, victim: Dataset, method: Geometry, seed: int) -
     points = np.zeros((len(few), 3))
     points[:, : coordinates.shape[1]] = coordinates
     colours = {
-        label: {"classes": list(few.schema.classes(label)), "codes": codes.tolist()}
+        label: {"classes": list(names), "codes": groups.tolist()}
         for label, codes in (*few.utility.items(), *few.private.items())
+        for names, groups in [few.schema.groups(label, codes)]
     }
     if not colours:
         colours = {"payload": {"classes": ["payload"], "codes": [0] * len(few)}}

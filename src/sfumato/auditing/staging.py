@@ -108,14 +108,16 @@ def _model(mechanism: Mechanism, payload: FloatArray, seed: int) -> Model:
 
 
 def _predict(mechanism: Mechanism, payload: FloatArray) -> Callable[[FloatArray], FloatArray] | None:
-    """The public classifier of the first utility label; None where this setting has none."""
+    """The public classifier of the first utility label, or what it takes a number for; None without one."""
     if not isinstance(mechanism, Classifies) or mechanism.predict(payload) is None:
         return None
 
     def predict(payload: FloatArray) -> FloatArray:
         scores = mechanism.predict(payload)
         assert scores is not None  # it has just answered
-        return next(iter(mechanism.schema_.by_label(scores).values()))
+        label, first = next(iter(mechanism.schema_.by_label(scores).items()))
+        scale = mechanism.schema_.numbers.get(label)
+        return first if scale is None else scale.raw(first).astype(np.float32)
 
     return predict
 

@@ -11,15 +11,18 @@ from sfumato.attacks.base import Measured, measure_classification
 from sfumato.auditing.alone import alone_answers
 from sfumato.auditing.controls import Values
 from sfumato.auditing.fairness import fairness_scores
+from sfumato.auditing.number_utility import FRESH_NUMBER, OWN_NUMBER, number_scores
 from sfumato.auditing.plans.base import Scene
 from sfumato.auditing.plans.shared import latents
 from sfumato.auditing.result import Say
-from sfumato.auditing.task_learning import fit_classifier, task_steps
+from sfumato.auditing.task_learning import fit_classifier, lesson, task_steps
 from sfumato.core import metrics
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.intervals import mean_interval
+from sfumato.core.number_scale import NumberScale
 from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release, raw_release
+from sfumato.core.schema import Schema
 from sfumato.core.score import Score
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.capabilities import Answers, Classifies
@@ -29,6 +32,7 @@ FRESH = "fresh classifier"
 OWN = "own classifier"
 CLEAN = "fresh classifier, clean records"
 """The fresh classifier in the hands of a party, which reads its own records without noise."""
+CLEAN_NUMBER = "fresh regression, clean records"
 MEAN_ACCURACY = "mean-accuracy"
 """Over all utility labels."""
 
@@ -48,8 +52,10 @@ def utility_scores(mechanism: Mechanism, scene: Scene, say: Say) -> list[Score]:
     elif isinstance(mechanism, Classifies):
         logits = mechanism.predict(scene.release.payload)
     if logits is not None:
-        scores += own_scores(logits, victim)
+        scores += own_scores(logits, victim, mechanism.schema_)
         for label, part in victim.schema.by_label(logits).items():
+            if label in victim.schema.numbers:
+                continue
             scores += fairness_scores(OWN, label, softmax(part), victim, {}, primary=mechanism.traits.hides_result)
     if mechanism.traits.hides_result or (scores and effort.task_epochs == 0):
         return scores
@@ -70,16 +76,25 @@ def utility_scores(mechanism: Mechanism, scene: Scene, say: Say) -> list[Score]:
         started = time.perf_counter()
         for name, answered in alone_answers(mechanism, scene, owner, label):
             seconds, started = time.perf_counter() - started, time.perf_counter()
-            scores += classification_scores(
-                name, label, softmax(answered), victim, seconds, control.get("accuracy"), primary=False
-            )
+            scale = lesson(label, splits.owner.utility[label], victim.schema)[1]
+            scores += _answered(name, label, answered, victim, seconds, control, scale)
     return scores
 
 
-def own_scores(logits: FloatArray, victim: Dataset) -> list[Score]:
-    """What the mechanism's own cloud half reads of each label, the first one first, then the mean over several."""
-    read = {label: softmax(part) for label, part in victim.schema.by_label(logits).items()}
-    scores = [s for label, part in read.items() for s in classification_scores(OWN, label, part, victim, 0.0, None)]
+def own_scores(logits: FloatArray, victim: Dataset, fitted: Schema) -> list[Score]:
+    """What the mechanism's own cloud half reads of each label, the first one first, then the mean over several classes.
+
+    ``fitted`` is the schema that the mechanism learnt from, whose numbers know their mean and deviation.
+    """
+    every = victim.schema.by_label(logits)
+    scores: list[Score] = []
+    for label, part in every.items():
+        scale = fitted.numbers.get(label)
+        if scale is None:
+            scores += classification_scores(OWN, label, softmax(part), victim, 0.0, None)
+        else:
+            scores += number_scores(OWN_NUMBER, label, scale.raw(part[:, 0]), victim, 0.0, {})
+    read = {label: softmax(every[label]) for label in victim.schema.with_classes(every)}
     return [*scores, _mean_score(read, victim)] if len(read) > 1 else scores
 
 
@@ -117,24 +132,43 @@ def fresh_scores(
     control: Values,
     clean: FloatArray | None = None,
 ) -> list[Score]:
-    """A classifier trained on the owner's release with the label's ``codes``, and tested on the victims' release:
-    its scores of utility and of fairness.
+    """A classifier (a regression of a number) trained on the owner's release with the label's ``codes``, and tested on
+    the victims' release: its scores of utility and, for classes, of fairness.
 
     And on ``clean``, the victims' representations without any noise, if they are given.
     """
     started = time.perf_counter()
-    classes = len(victim.schema.classes(label))
+    taught, scale = lesson(label, codes, victim.schema)
     steps = task_steps(len(owner), epochs)
-    network = fit_classifier(owner.payload, codes, classes, steps, derive_seed(seed, "fresh", label))
+    width = victim.schema.width(label)
+    network = fit_classifier(owner.payload, taught, width, steps, derive_seed(seed, "fresh", label))
     logits = forward_in_batches(network, as_tensor(victim_release.payload)).numpy()
     seconds = time.perf_counter() - started
-    scores = answer_scores(FRESH, label, softmax(logits), victim, seconds, control)
+    if scale is None:
+        scores = answer_scores(FRESH, label, softmax(logits), victim, seconds, control)
+    else:
+        scores = number_scores(FRESH_NUMBER, label, scale.raw(logits[:, 0]), victim, seconds, control)
     if clean is not None:
         logits = forward_in_batches(network, as_tensor(clean)).numpy()
-        scores += classification_scores(
-            CLEAN, label, softmax(logits), victim, seconds, control.get("accuracy"), primary=False
-        )
+        name = CLEAN if scale is None else CLEAN_NUMBER
+        scores += _answered(name, label, logits, victim, seconds, control, scale)
     return scores
+
+
+def _answered(
+    task: str,
+    label: str,
+    answer: FloatArray,
+    victim: Dataset,
+    seconds: float,
+    control: Values,
+    scale: NumberScale | None,
+) -> list[Score]:
+    """What a further learner's answer is worth: class scores, or a number on this scale."""
+    if scale is not None:
+        return number_scores(task, label, scale.raw(answer[:, 0]), victim, seconds, control, primary=False)
+    accuracy = control.get("accuracy")
+    return classification_scores(task, label, softmax(answer), victim, seconds, accuracy, primary=False)
 
 
 def softmax(logits: FloatArray) -> FloatArray:

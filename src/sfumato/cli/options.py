@@ -19,8 +19,15 @@ if TYPE_CHECKING:
 ENGINES = ("local", "ray")
 Data = Annotated[str, typer.Option("--data", "-d", help="A named data set (sfumato data list) or a file or folder.")]
 X = Annotated[list[str] | None, typer.Option("--x", help="Column(s) of the record. Repeatable.")]
-Utility = Annotated[list[str] | None, typer.Option("--utility", help="Label others may use. Repeatable.")]
-Private = Annotated[list[str] | None, typer.Option("--private", help="Label nobody may learn. Repeatable.")]
+Utility = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--utility", help="Label others may use: a column, a question, NAME:class or NAME:number. Repeatable."
+    ),
+]
+Private = Annotated[
+    list[str] | None, typer.Option("--private", help="Label nobody may learn, in the same form. Repeatable.")
+]
 Id = Annotated[str | None, typer.Option("--id", help="Column that names the subject; subjects are never split.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=30, help="Use at most this many records.")]
 Shares = Annotated[

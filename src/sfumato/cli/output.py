@@ -100,7 +100,7 @@ def score_table(scores: Mapping[str, Any]) -> Table:
     fidelity = [score for score in scores.get("information", ()) if score["threat"] == "fidelity"]
     for score in (*scores["utility"], *scores["fairness"], *scores["attacks"], *fidelity):
         student = score["threat"] == "utility" and score["metric"] == "accuracy"
-        if not (score["primary"] or student or score["metric"] in ("ssim", "auroc") or score in fidelity):
+        if not (score["primary"] or student or score["metric"] in ("ssim", "auroc", "mae") or score in fidelity):
             continue
         name = score["threat"] if score["target"] is None else f"{score['threat']}: {score['target']}"
         name += f" by {score['group']}" if score["group"] else ""
@@ -153,12 +153,17 @@ def leaked(score: Mapping[str, Any]) -> str:
     return text if encoder is None else f"{text} ({percent(encoder)} of the same encoder)"
 
 
+_FLOORS = ("accuracy", "r2")
+
+
 def floor_lines(scores: Mapping[str, Any]) -> list[str]:
     """What follows from each utility label alone, whatever the mechanism."""
     read = {s["target"]: s["value"] for s in reversed(scores["utility"]) if s["metric"] == "accuracy"}
-    floors = [s for s in scores["attacks"] if s.get("follows") and s["metric"] == "accuracy"]
+    numbers = [s for s in scores["utility"] if s["metric"] == "r2"]
+    read |= {s["target"]: max(one["value"] for one in numbers if one["target"] == s["target"]) for s in numbers}
+    floors = [s for s in scores["attacks"] if s.get("follows") and s["metric"] in _FLOORS]
     return [
-        f"floor of {s['target']}: accuracy {figure(s['value'])} (guessing {figure(s['baseline'])}) by reading "
+        f"floor of {s['target']}: {s['metric']} {figure(s['value'])} (guessing {figure(s['baseline'])}) by reading "
         f"{s['follows']}, which the release serves with {figure(read.get(s['follows']))}: no mechanism that serves it "
         "as well can be below."
         for s in floors
@@ -224,16 +229,17 @@ def spent_line(results: Sequence[Mapping[str, Any]]) -> str:
 
 
 def front_table(results: Sequence[Mapping[str, Any]], best: Sequence[str]) -> Table:
-    """One line a point: accuracy and the worst of each threat."""
+    """One line a point: utility and the worst of each threat."""
     threats = list(dict.fromkeys(threat for result in results for threat in result["worst"]))
     metrics = [next(r["worst"][threat]["metric"] for r in results if threat in r["worst"]) for threat in threats]
     worst = [f"worst {threat} ({metric})" for threat, metric in zip(threats, metrics, strict=True)]
-    table = new_table("point", numbers=("accuracy", *worst, "on the front"))
+    useful = [s["metric"] for result in results for s in result["utility"] if s["primary"]]
+    table = new_table("point", numbers=((useful or ["accuracy"])[0], *worst, "on the front"))
     for result in results:
         accuracy = next((score for score in result["utility"] if score["primary"]), None)
         cells = [_with_interval(result["worst"][threat]) if threat in result["worst"] else "—" for threat in threats]
-        useful = "—" if accuracy is None else _with_interval(accuracy)
-        table.add_row(result["point"], useful, *cells, "yes" if result["point"] in best else "")
+        served = "—" if accuracy is None else _with_interval(accuracy)
+        table.add_row(result["point"], served, *cells, "yes" if result["point"] in best else "")
     return table
 
 

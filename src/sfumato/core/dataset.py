@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.errors import DataError
+from sfumato.core.number_scale import GAP, scale_of
 from sfumato.core.origin import Hashes, Origin
 from sfumato.core.schema import Column, Kind, Schema
 
@@ -29,7 +30,8 @@ class Dataset:
     ``ids`` names the subject of each record (several records may share one); without a subject column each row is
     its own subject, and ``named`` is false. Splits never separate the records of a subject. ``contents`` are hashes of
     the raw values that ``x`` was encoded from; without them ``x`` itself counts as raw. ``earlier`` goes on counting
-    copies where these are a piece of a file, see ``Origin``. The arrays are read-only.
+    copies where these are a piece of a file, see ``Origin``. A label that is a number is held in small steps
+    (``core.number_scale``); ``left_out`` records of the source had none. The arrays are read-only.
     """
 
     x: FloatArray
@@ -42,6 +44,7 @@ class Dataset:
     named: bool = False
     contents: Hashes | None = None
     earlier: Counter[bytes] | None = field(default=None, repr=False, compare=False)
+    left_out: int = 0
 
     def __post_init__(self) -> None:
         n = len(self.x)
@@ -73,7 +76,8 @@ class Dataset:
         Args:
             x: Records with values in [0, 1]: pictures (N, channels, height, width), signals (N, channels, time) or
                 rows of numbers (N, columns).
-            utility: For each label that others may use, one class a record, as numbers or texts.
+            utility: For each label that others may use, one class a record, as whole numbers or texts; or, with
+                fractions among the values, a number a record.
             private: The same for each label that nobody may learn.
             ids: The subject of each record; without it every record is its own subject.
             name: How messages call these records.
@@ -89,8 +93,14 @@ class Dataset:
         if records.ndim not in kinds:
             raise DataError(f"{name}: x has shape {records.shape}: give (N, C, H, W), (N, C, T) or (N, columns).")
         labels = {**(utility or {}), **(private or {})}
-        found = {label: np.unique(np.asarray(values), return_inverse=True) for label, values in labels.items()}
-        classes = {label: tuple(str(value) for value in values.tolist()) for label, (values, _) in found.items()}
+        numbers = {label: scale for label, values in labels.items() if (scale := scale_of(values)) is not None}
+        found = {
+            label: np.unique(np.asarray(values), return_inverse=True)
+            for label, values in labels.items()
+            if label not in numbers
+        }
+        classes: dict[str, tuple[str, ...]] = dict.fromkeys(numbers, ())
+        classes |= {label: tuple(str(value) for value in values.tolist()) for label, (values, _) in found.items()}
         columns = tuple(Column(f"x{i}", "numeric") for i in range(records.shape[1])) if records.ndim == 2 else ()
         schema = Schema(
             kinds[records.ndim],
@@ -99,8 +109,10 @@ class Dataset:
             private={label: classes[label] for label in private or {}},
             x_columns=tuple(column.name for column in columns) or ("x",),
             columns=columns,
+            numbers=numbers,
         )
-        codes = {label: codes.reshape(-1).astype(np.int64) for label, (_, codes) in found.items()}
+        codes = {label: scale.codes(labels[label]) for label, scale in numbers.items()}
+        codes |= {label: codes.reshape(-1).astype(np.int64) for label, (_, codes) in found.items()}
         return cls(
             records,
             schema,
@@ -160,15 +172,37 @@ class Dataset:
         return hasher.hexdigest()
 
     def label_digest(self, name: str) -> str:
-        """SHA-256 of the class of every record, by name of the class."""
-        hasher = hashlib.sha256(repr(self.schema.classes(name)).encode())
+        """SHA-256 of the class of every record, by name of the class, or of its number."""
+        scale = self.schema.numbers.get(name)
+        meant = self.schema.classes(name) if scale is None else (scale.low, scale.step)
+        hasher = hashlib.sha256(repr(meant).encode())
         hasher.update(np.ascontiguousarray(self.label(name), dtype=np.int64).data)
         return hasher.hexdigest()
 
     def label(self, name: str) -> IntArray:
         """The codes of a utility or private label."""
-        self.schema.classes(name)
+        self.schema.width(name)
         return self.utility[name] if name in self.utility else self.private[name]
+
+    def numbers(self, name: str) -> npt.NDArray[np.float64]:
+        """The values of a label that is a number, in its own unit; NaN where one is missing."""
+        return self.schema.numbers[name].values(self.label(name))
+
+    @property
+    def complete(self) -> npt.NDArray[np.bool_]:
+        """Which records have all their numbers."""
+        whole = np.ones(len(self), dtype=bool)
+        for name in self.schema.numbers:
+            if name in self.utility or name in self.private:
+                whole &= self.label(name) != GAP
+        return whole
+
+    def standardised(self) -> Dataset:
+        """The same records; their numbers are measured in deviations from their own mean."""
+        if not self.schema.numbers:
+            return self
+        numbers = {name: scale.learnt(self.label(name)) for name, scale in self.schema.numbers.items()}
+        return replace(self, schema=replace(self.schema, numbers=numbers))
 
 
 def joined_hashes(*pieces: Dataset) -> Hashes | None:

@@ -59,7 +59,8 @@ class Model:
     """What anybody can do with what was fitted to the owner's records.
 
     query    records → payload
-    predict  payload → class scores of the first utility label, (N, classes); None without a public classifier
+    predict  payload → class scores of the first utility label, (N, classes), or the number that it is, (N, 1); None
+             without a public classifier
     decode   payload → records; None without a public decoder
     """
 

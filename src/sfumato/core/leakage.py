@@ -71,7 +71,7 @@ def _shares(score: Score, undefended: float | None) -> list[float]:
 
 def _by_worse_metric(score: Score, graded: Sequence[Score]) -> Score:
     """A ranking score with the leakage of its attack by the threat's other metric, if that is larger."""
-    also = threat(score.threat).also
+    also = threat(score.threat).beside(score.metric)
     if not score.primary or not also:
         return score
     key = (score.attack, score.threat, score.target, also)

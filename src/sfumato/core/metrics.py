@@ -140,6 +140,27 @@ def auroc_statistic(truth: IntArray, scores: FloatArray) -> Statistic:
     return statistic
 
 
+def explained(truth: Values, guess: Values) -> Values:
+    """Return 1 − (y − ŷ)²/Var(y) of each record; the mean is R², which is at most 1, and 0 for the mean of the truth.
+
+    The variance is that of these records. Where all numbers are equal nothing can be explained, and all are 0.
+    """
+    spread = float(np.var(truth))
+    return 1.0 - np.square(truth - guess) / spread if spread > 0 else np.zeros(len(truth))
+
+
+def r2_statistic(truth: Values, guess: Values) -> Statistic:
+    """Return R² = 1 − Σ w (y − ŷ)² / Σ w (y − ȳ)² as a statistic, ȳ the weighted mean of the truth."""
+    errors = np.square(truth - guess)
+
+    def statistic(weights: Values) -> float:
+        mean = float(weights @ truth / weights.sum())
+        total = float(weights @ np.square(truth - mean))
+        return 1.0 - float(weights @ errors) / total if total > 0 else 0.0
+
+    return statistic
+
+
 def tpr_statistic(truth: IntArray, scores: FloatArray, fpr: float) -> Statistic:
     """Return, as a statistic, the true positive rate (records with truth 1) at the false positive rate ``fpr``.
 

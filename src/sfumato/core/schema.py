@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.errors import RuleBroken, unknown
+from sfumato.core.errors import DataError, RuleBroken, unknown
+from sfumato.core.number_scale import NumberScale
 
 Kind = Literal["image", "signal", "audio", "table"]
 
@@ -71,7 +72,8 @@ class Schema:
     ``x`` is always float32 in [0, 1] with shape ``(N, *shape)``, channels first. ``ranges`` holds the raw
     (low, high) of each channel, so that records can be turned back into the owner's units.
     ``utility`` and ``private`` map each label to its class names, in code order; ``sources`` maps a label to the
-    column or expression of the file it is read from (a label not in it is the column of its own name).
+    column or expression of the file it is read from (a label not in it is the column of its own name). A label in
+    ``numbers`` is a number and has no class names.
     ``declared`` is true if ranges, categories and classes were given from outside instead of read from the records;
     ``strict`` makes a signal outside such ranges a fault, and ``sums`` are constraints that were declared with them.
     """
@@ -89,6 +91,7 @@ class Schema:
     declared: bool = False
     strict: bool = False
     sums: tuple[FixedSum, ...] = ()
+    numbers: Mapping[str, NumberScale] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -103,11 +106,30 @@ class Schema:
         known = {**self.utility, **self.private}
         if label not in known:
             raise unknown("label", label, known)
+        if label in self.numbers:
+            middle = (self.numbers[label].low + self.numbers[label].high) / 2
+            raise DataError(
+                f"the label '{label}' is a number and has no classes: ask for '{label}:class', or a question such as "
+                f"'{label} >= {middle:g}'."
+            )
         return known[label]
 
+    def width(self, label: str) -> int:
+        """What a network answers about a label: a score for each class, or one number."""
+        return 1 if label in self.numbers else len(self.classes(label))
+
+    def groups(self, label: str, codes: npt.NDArray[np.int64]) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
+        """Groups of records by a label, and the group of each: its classes, or four ranges of a number."""
+        return self.numbers[label].quarters(codes) if label in self.numbers else (self.classes(label), codes)
+
+    def with_classes(self, labels: Iterable[str]) -> tuple[str, ...]:
+        """Those of the labels that have classes."""
+        return tuple(label for label in labels if label not in self.numbers)
+
     def by_label(self, scores: npt.NDArray[np.float32]) -> dict[str, npt.NDArray[np.float32]]:
-        """Class scores (N, Σ classes) of the utility labels by label; scores of the first label alone are its own."""
-        sizes = [len(classes) for classes in self.utility.values()]
+        """Class scores (N, Σ classes) of the utility labels by label, one column of a number; scores of the first label
+        alone are its own."""
+        sizes = [self.width(label) for label in self.utility]
         if scores.shape[1] == sizes[0]:
             return {next(iter(self.utility)): scores}
         if scores.shape[1] != sum(sizes):
@@ -136,6 +158,7 @@ class Schema:
             "declared": self.declared,
             "strict": self.strict,
             "sums": [{"columns": list(one.columns), "total": one.total} for one in self.sums],
+            "numbers": {label: scale.to_json() for label, scale in self.numbers.items()},
         }
 
     @classmethod
@@ -157,6 +180,7 @@ class Schema:
             declared=bool(value.get("declared", False)),
             strict=bool(value.get("strict", False)),
             sums=tuple(FixedSum(tuple(one["columns"]), one["total"]) for one in value.get("sums", ())),
+            numbers={label: NumberScale.from_json(one) for label, one in value.get("numbers", {}).items()},
         )
 
 

@@ -25,6 +25,7 @@ class Threat:
     atlas             the technique of MITRE ATLAS that it is; "" for none
     aisvs             the requirements of OWASP AISVS that a figure is evidence for; "" for none
     also              a second metric whose leakage counts if it is larger; "" for none
+    number_metric, number_also  the same where the label is a number, in the same direction; "" where it cannot be one
     verb              completes "the best attack … with MSE 0.03"; {target} is a label, {d} the rows of a message
     attack            the kind of attack within a sentence
     aim               completes "the best attack on …"
@@ -43,6 +44,8 @@ class Threat:
     aim: str = ""
     graded: bool = True
     also: str = ""
+    number_metric: str = ""
+    number_also: str = ""
     atlas: str = ""
     aisvs: str = ""
 
@@ -56,6 +59,10 @@ class Threat:
         said = "; ".join(end for end in ends if end)
         text = f"{self.sentence} {said[0].upper()}{said[1:]}." if said else self.sentence
         return f"{text} {self.tags}." if self.tags else text
+
+    def beside(self, metric: str) -> str:
+        """The second metric of a score by ``metric``."""
+        return self.number_also if metric == self.number_metric else self.also
 
     @property
     def tags(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.core.errors import DataError, SfumatoError
+from sfumato.core.number_scale import NumberScale
 from sfumato.core.schema import Schema
 from sfumato.data.column_checks import TableColumn
 from sfumato.data.column_roles import Names, Roles, as_names, resolve
@@ -24,8 +25,10 @@ from sfumato.data.label_expressions import Expression, parse
 from sfumato.data.labels import is_unusable, values_of
 from sfumato.data.likely_subjects import likely_subjects
 from sfumato.data.loading import schema_of
+from sfumato.data.numeric_labels import fit_of, number_problems
 from sfumato.data.readers.locate import LocatedSource, SourceName, open_data
 from sfumato.data.readers.source import Source
+from sfumato.data.registry import Entry
 from sfumato.data.schema_inference import shape_of
 from sfumato.data.streaming import stream
 
@@ -154,7 +157,7 @@ class _Checker:
             self._error(_sentence(error), "remove these columns from x (--x) or correct them")
             schema = None
         records = _Records(schema, roles, source, self._opened.side)
-        labels = {label.name: _Label(label, source) for label in roles.labels}
+        labels = {label.name: _Label(label, source, self._opened.entry) for label in roles.labels}
         pairs: Counter[tuple[str, ...]] = Counter()
         missing_ids: list[int] = []
         rows = 0
@@ -181,13 +184,15 @@ class _Checker:
         if missing_ids:
             where = Place(source.label, roles.id, missing_ids[0])
             self._problems.append(where.error(f"{len(missing_ids)} ids are missing", FILL_IN))
-        self._relations(roles, pairs)
+        self._relations(roles, pairs, {name for name, one in labels.items() if one.number is not None})
 
-    def _relations(self, roles: Roles, pairs: Counter[tuple[str, ...]]) -> None:
+    def _relations(self, roles: Roles, pairs: Counter[tuple[str, ...]], numbers: set[str]) -> None:
         """Report private labels determined by a utility label: no mechanism can hide them and keep the utility."""
         names = [label.name for label in roles.labels]
         for utility in roles.utility:
             for private in roles.private:
+                if {utility.name, private.name} & numbers:
+                    continue
                 u, p = names.index(utility.name), names.index(private.name)
                 seen = {(pair[u], pair[p]) for pair in pairs}
                 utilities, privates = {one for one, _ in seen}, {two for _, two in seen}
@@ -205,16 +210,34 @@ class _Checker:
 class _Label:
     """Counts the classes of one label."""
 
-    def __init__(self, label: Expression, source: Source) -> None:
+    def __init__(self, label: Expression, source: Source, entry: Entry | None) -> None:
         self._label = label
+        self._fit, self._failed = fit_of(label, source, entry), False
         self._source = source
         self._column = Place(source.label, label.column)
         self._counts: Counter[str] = Counter()
         self._missing: list[int] = []
         self._wrong: Problem | None = None
 
+    @property
+    def number(self) -> NumberScale | None:
+        """Its scale if it is a number."""
+        try:
+            return None if self._failed else self._fit.scale()
+        except DataError:
+            return None
+
+    def _look(self, first_row: int, array: Any) -> None:
+        """See whether it is a number; what keeps it from being a class is reported elsewhere."""
+        try:
+            if not self._failed:
+                self._fit.add(first_row, array)
+        except DataError:
+            self._failed = True
+
     def add(self, first_row: int, array: Any) -> list[str] | None:
         """Return the class of each record ("" if missing), or None if the column cannot be a label."""
+        self._look(first_row, array)
         if self._wrong is not None:
             return None
         if is_unusable(array.type):
@@ -239,6 +262,9 @@ class _Label:
     def problems(self) -> Iterator[Problem]:
         """Return what keeps the column from being a label, or else what is wrong with the label."""
         label = Place(self._source.label, self._label.name)
+        if self.number is not None:
+            yield from number_problems(self.number, self._fit.gaps, label)
+            return
         if self._wrong is not None:
             yield self._wrong
             return

@@ -44,6 +44,7 @@ from sfumato.core.schema import Column, FixedSum, Schema
 from sfumato.data.column_roles import Roles
 from sfumato.data.label_expressions import BOOLEAN_CLASSES, Expression, parse
 from sfumato.data.limits import MAX_CATEGORIES, MAX_CLASSES
+from sfumato.data.numeric_labels import column_of, declared_scale
 from sfumato.data.readers.source import Source
 from sfumato.data.registry import Entry
 from sfumato.data.schema_inference import shape_of
@@ -157,11 +158,16 @@ def declared_schema(source: Source, roles: Roles, entry: Entry | None, domain: D
             sums=tuple(one for one in domain.sums if set(one.names) <= here),
         )
     named = {**source.class_names, **(entry.classes if entry else {})}
+    scales = {label.name: declared_scale(label, domain.columns.get(label.column)) for label in roles.labels}
+    classes = {
+        label.name: () if scales[label.name] else _classes(label, domain, named, source) for label in roles.labels
+    }
     return replace(
         schema,
-        utility={label.name: _classes(label, domain, named, source) for label in roles.utility},
-        private={label.name: _classes(label, domain, named, source) for label in roles.private},
+        utility={label.name: classes[label.name] for label in roles.utility},
+        private={label.name: classes[label.name] for label in roles.private},
         sources={label.name: label.text() for label in roles.labels if label.text() != label.name},
+        numbers={name: scale for name, scale in scales.items() if scale is not None},
     )
 
 
@@ -186,7 +192,9 @@ def draft(schema: Schema, source: str) -> str:
         columns[column.name] = _drafted(column)
     for label, classes in {**schema.utility, **schema.private}.items():
         asked = parse(schema.sources.get(label, label), ())
-        if not asked.derived:  # the classes of a question are always no and yes
+        if label in schema.numbers:
+            columns[asked.column] = _drafted(column_of(asked.column, schema.numbers[label]))
+        elif not asked.derived:  # the classes of a question are always no and yes
             columns[asked.column] = {"kind": "categorical", "categories": list(classes)}
     sums = [{"columns": list(one.columns), "total": one.total} for one in schema.sums]
     head = f"# The domain of {source}, as declared.\n\n" if schema.declared else _DRAFT.format(source=source)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sfumato.core.errors import UsageError
 
 BOOLEAN_CLASSES = ("no", "yes")
+NUMBER_KIND, CLASS_KIND = "number", "class"
 
 _NAMED = re.compile(r"^\s*(?P<name>[\w.-]+)\s*=(?!=)\s*(?P<rest>.+)$")
+_KIND = re.compile(rf"^(?P<rest>.+):(?P<kind>{NUMBER_KIND}|{CLASS_KIND})\s*$")
 _MEMBER = re.compile(r"^(?P<column>.+?)\s+(?P<op>not in|in)\s*\{(?P<values>[^{}]*)\}$")
 _MODULO = re.compile(r"^(?P<column>.+?)\s*%\s*(?P<modulus>\d+)\s*==\s*(?P<value>\d+)$")
 _COMPARE = re.compile(r"^(?P<column>[^<>=!%]+?)\s*(?P<op>==|!=|<=|>=|<|>)\s*(?P<value>[^<>=!%]+)$")
@@ -18,13 +20,17 @@ _COMPARE = re.compile(r"^(?P<column>[^<>=!%]+?)\s*(?P<op>==|!=|<=|>=|<|>)\s*(?P<
 
 @dataclass(frozen=True)
 class Expression:
-    """A label: a plain column (``op`` is empty) or a yes/no question about one column."""
+    """A label: a plain column (``op`` is empty) or a yes/no question about one column.
+
+    ``kind`` says whether a plain column is a number or a class, where the user said so.
+    """
 
     name: str
     column: str
     op: str = ""
     values: tuple[str, ...] = ()
     modulus: int = 0
+    kind: str = ""
 
     @property
     def derived(self) -> bool:
@@ -37,7 +43,9 @@ class Expression:
             return f"{self.column} {self.op} {{{','.join(self.values)}}}"
         if self.op == "%":
             return f"{self.column} % {self.modulus} == {self.values[0]}"
-        return f"{self.column} {self.op} {self.values[0]}" if self.op else self.column
+        if self.op:
+            return f"{self.column} {self.op} {self.values[0]}"
+        return f"{self.column}:{self.kind}" if self.kind else self.column
 
 
 def parse(
@@ -54,6 +62,12 @@ def parse(
         return Expression(name or spec, spec)
     if spec in aliases:
         return parse(aliases[spec], columns, name=name or spec)
+    kind = _KIND.match(spec)
+    if kind is not None:
+        under = parse(kind["rest"], columns, aliases, name)
+        if under.derived:
+            raise UsageError(f"label '{spec}': the answer to a question is yes or no: leave out ':{kind['kind']}'.")
+        return replace(under, kind=kind["kind"])
     named = _NAMED.match(spec)
     if named is not None:
         return parse(named["rest"], columns, aliases, name or named["name"])

@@ -61,7 +61,8 @@ def load(
         seed: Seed of the subset.
 
     Returns:
-        The records as float32 in [0, 1] with coded labels, subject ids and the schema.
+        The records as float32 in [0, 1] with coded labels, subject ids and the schema. Where a label is a number,
+        records without one are left out (``left_out``).
 
     Raises:
         UsageError: A name is unknown, or the options contradict each other.
@@ -76,7 +77,8 @@ def load(
         schema = schema_of(opened, x=x, utility=utility, private=private, id=id, domain=domain)
     sources = opened.chosen(part)
     rows = rows_within(opened, sources, schema, limit, seed, required=require_labels)
-    return read(opened, sources, schema, required=require_labels, rows=rows)
+    data = read(opened, sources, schema, required=require_labels, rows=rows)
+    return with_numbers(data) if require_labels else data
 
 
 def schema_of(
@@ -125,6 +127,16 @@ def read(
 ) -> Dataset:
     """Read the records of these sources, one after the other, into one ``Dataset``; ``rows`` chooses in each source."""
     return join(list(pieces_of(opened, sources, schema, required=required, rows=rows)))
+
+
+def with_numbers(data: Dataset) -> Dataset:
+    """The records that have a number wherever a label is one; the others are counted."""
+    whole = data.complete
+    if whole.all():
+        return data
+    if not whole.any():
+        raise DataError(f"{data.name}: no record has a number in {', '.join(data.schema.numbers)}: use another label.")
+    return replace(data.take(np.flatnonzero(whole)), left_out=int((~whole).sum()))
 
 
 def pieces_of(

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from sfumato.core.dataset import Dataset, FloatArray
 from sfumato.core.errors import DataError
+from sfumato.data.label_expressions import is_number
 from sfumato.data.payload_columns import PayloadTable, centred
 
 Rows = npt.NDArray[np.intp]
@@ -51,8 +52,7 @@ def paired(records: Dataset, table: PayloadTable, release: str) -> Paired:
         )
     payload, leave = table.payload[order], []
     for name, texts in table.labels.items():
-        codes = np.array(data.schema.classes(name))[data.utility[name]]
-        if (codes == texts[order]).all():
+        if _unchanged(data, name, texts[order]):
             leave.append(name)
         else:  # a changed label is a payload like any other number
             payload = np.concatenate([payload.reshape(len(payload), -1), _one_hot(texts[order])], axis=1)
@@ -108,6 +108,16 @@ def _equally_many(records: Dataset, table: PayloadTable, release: str) -> None:
             "them up: give one payload for each record in the same order, or name the column of both files that says "
             "whose it is (--id)."
         )
+
+
+def _unchanged(data: Dataset, name: str, texts: npt.NDArray[np.str_]) -> bool:
+    """Whether these are the labels of the records; a number may be written in another form."""
+    if name not in data.schema.numbers:
+        return bool((np.array(data.schema.classes(name))[data.utility[name]] == texts).all())
+    if not all(is_number(text) for text in texts.tolist()):
+        return False
+    step = data.schema.numbers[name].step
+    return bool(np.allclose(texts.astype(np.float64), data.numbers(name), rtol=0.0, atol=step))
 
 
 def _one_hot(texts: npt.NDArray[np.str_]) -> FloatArray:

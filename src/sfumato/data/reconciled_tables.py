@@ -188,7 +188,8 @@ def _of_records(path: Path) -> Table:
     flat = data.x.reshape(len(data), -1)
     found: Table = {f"x[{place}]": _texts(flat[:, place]) for place in range(flat.shape[1])}
     for name, codes in data.utility.items():
-        found[name] = _texts(np.array(data.schema.classes(name), dtype=object)[codes])
+        number = name in data.schema.numbers
+        found[name] = _texts(data.numbers(name) if number else np.array(data.schema.classes(name), dtype=object)[codes])
     return found
 
 

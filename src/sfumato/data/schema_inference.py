@@ -16,8 +16,8 @@ from sfumato.data.encoding.images import cell_bytes, decode
 from sfumato.data.encoding.list_cells import check_finite, dense, is_encoded, is_list, wrong_shape
 from sfumato.data.encoding.tables import TableFit
 from sfumato.data.file_errors import Place
-from sfumato.data.labels import ClassFit
 from sfumato.data.limits import MAX_RECORD_NUMBERS
+from sfumato.data.numeric_labels import fit_of
 from sfumato.data.readers.source import Source
 from sfumato.data.registry import Entry
 
@@ -28,10 +28,7 @@ AUDIO_SECONDS, AUDIO_MELS, AUDIO_FRAMES = 1.0, 32, 32
 def infer(source: Source, roles: Roles, entry: Entry | None = None) -> Schema:
     """Learn the schema from a source (the training part, if there is one)."""
     schema = shape_of(source, roles, entry)
-    declared = {**source.class_names, **(entry.classes if entry else {})}
-    fits = {
-        label.name: ClassFit(label, _declared(source, label.column, declared), source.label) for label in roles.labels
-    }
+    fits = {label.name: fit_of(label, source, entry) for label in roles.labels}
     table = vector = ranges = None
     columns = {label.column for label in roles.labels}
     if schema.kind == "table" and not schema.columns:
@@ -73,6 +70,7 @@ def infer(source: Source, roles: Roles, entry: Entry | None = None) -> Schema:
         utility={label.name: fits[label.name].classes() for label in roles.utility},
         private={label.name: fits[label.name].classes() for label in roles.private},
         sources={label.name: label.text() for label in roles.labels if label.text() != label.name},
+        numbers={name: scale for name, fit in fits.items() if (scale := fit.scale()) is not None},
     )
 
 
@@ -137,10 +135,3 @@ def _check_length(values: Any, schema: Schema, where: Place) -> None:
     if values.shape[1:] != schema.shape:
         raise wrong_shape(values.shape[1:], schema.shape, where)
     check_finite(values, where)
-
-
-def _declared(source: Source, column: str, names: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the declared class names, which apply only if the file stores integer codes."""
-    import pyarrow.types as pt
-
-    return names.get(column, ()) if pt.is_integer(source.schema.field(column).type) else ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -113,13 +114,16 @@ def load_splits(
     kept = keys if rows is None else [part[chosen] for part, chosen in zip(keys, rows, strict=True)]
     place = _places(opened, kept, shares, seed, schema.id_column is not None)
     del keys, kept
-    spools, done = [Spool() for _ in NAMES], 0
+    spools, done, left_out = [Spool() for _ in NAMES], 0, 0
     for piece in pieces_of(opened, sources, schema, required=True, rows=rows):
-        own = place[done : done + len(piece)]
+        own, whole = place[done : done + len(piece)], piece.complete
+        left_out += int((~whole).sum())
         for which, spool in enumerate(spools):
-            spool.add(piece.take(np.flatnonzero(own == which)))
+            spool.add(piece.take(np.flatnonzero((own == which) & whole)))
         done += len(piece)
-    return _checked([spool.dataset() for spool in spools], opened.name, len(place))
+    parts = [spool.dataset() for spool in spools]
+    counted = [part if part is None else replace(part, left_out=left_out) for part in parts]
+    return _checked(counted, opened.name, len(place) - left_out)
 
 
 def _places(
@@ -183,9 +187,11 @@ def _checked(parts: Sequence[Dataset | None], source: str, records: int) -> Spli
         for label in (*part.utility, *part.private):
             codes = part.label(label)
             if (codes == codes[0]).all():
-                only = part.schema.classes(label)[int(codes[0])]
+                number = label in part.schema.numbers
+                only = f"{part.numbers(label)[0]:g}" if number else part.schema.classes(label)[int(codes[0])]
                 raise DataError(
-                    f"{part.name}: the {name} split has only the class '{only}' of '{label}'; use more records or "
+                    f"{part.name}: the {name} split has only the {'number' if number else 'class'} '{only}' of "
+                    f"'{label}'; use more records or "
                     "subjects, other shares, another seed, or another label."
                 )
         found.append(part)

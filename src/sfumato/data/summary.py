@@ -57,12 +57,18 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         "x_columns": list(schema.x_columns),
         "id_column": schema.id_column,
         "mean": float(dataset.x.mean(dtype=np.float64)) if len(dataset) else None,
+        "left_out": dataset.left_out,
         "megabytes": round(dataset.x.nbytes / 2**20, 1),
         "utility": {},
         "private": {},
     }
     for role, labels in (("utility", dataset.utility), ("private", dataset.private)):
         for name, codes in labels.items():
+            if name in schema.numbers:
+                values, source = dataset.numbers(name), schema.sources.get(name, name)
+                out[role][name] = {"from": source, "number": [float(values.min()), float(values.max())]}
+                out[role][name] |= {"mean": float(values.mean()), "median": float(np.median(values))}
+                continue
             classes = schema.classes(name)
             counts = np.bincount(codes, minlength=len(classes))
             out[role][name] = {

@@ -14,6 +14,7 @@ from sfumato.core import compute, memory
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError, RuleBroken, UsageError
 from sfumato.core.guarantee import ONE_ROW, SECURE_NOISE, SEVERAL_ROWS, Guarantee
+from sfumato.core.number_scale import GAP, NumberScale
 from sfumato.core.origin import Origin
 from sfumato.core.randomness import Randomness, Secure, Seeded
 from sfumato.core.release import Release, unchanged_row
@@ -21,6 +22,7 @@ from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
 from sfumato.mechanisms import storage
+from sfumato.mechanisms.label_targets import refuse_numbers
 from sfumato.mechanisms.parameters import Parametrised, whole
 
 if TYPE_CHECKING:
@@ -52,6 +54,9 @@ class Mechanism(Parametrised, ABC):
     by_shares: ClassVar[bool] = False
     """Whether several processes can train one fit together, each on its share of every batch (``core.ranks``)."""
 
+    serves_numbers: ClassVar[bool] = False
+    """Whether it can be trained for a utility label that is a number."""
+
     labels_: tuple[str, ...] = ()
     """The utility labels that it was fitted for; empty: all of the schema's."""
 
@@ -61,6 +66,16 @@ class Mechanism(Parametrised, ABC):
     def traits(self) -> Traits:
         """What every release of this mechanism with these hyper-parameters is."""
         return Traits()
+
+    @property
+    def fights_private(self) -> bool:
+        """Whether it looks at the private labels, to train or to release."""
+        return self.traits.reads_private
+
+    @property
+    def hides_numbers(self) -> bool:
+        """Whether it can do that for a private label that is a number."""
+        return False
 
     def stored_params(self) -> dict[str, Any]:
         """The hyper-parameters as plain values for files."""
@@ -103,7 +118,10 @@ class Mechanism(Parametrised, ABC):
             labels |= check_private(data.private, data.schema, len(data), self.name, data.name)
         for label, values in labels.items():
             if len(np.unique(values)) < 2:
-                raise DataError(f"{data.name}: column '{label}' has one class only; nothing can be learnt from it.")
+                what = "one number" if label in data.schema.numbers else "one class"
+                raise DataError(f"{data.name}: column '{label}' has {what} only; nothing can be learnt from it.")
+        refuse_numbers(self, data)
+        data = data.standardised()
         if start is not None and type(start) is not type(self):
             raise UsageError(f"{self.name} cannot start from a fitted {start.name}.")
         self.schema_, self.labels_ = data.schema, tuple(data.utility)
@@ -190,7 +208,7 @@ class Mechanism(Parametrised, ABC):
         Args:
             X: Records of the fitted shape, (N, *shape), as a NumPy array or torch tensor with values in [0, 1].
             private: One class code a record for every private label of the fit, if the mechanism ``reads_private``;
-                ignored otherwise.
+                ignored otherwise. Of a label that is a number the values as floats, or codes as a data set has them.
             origin: Where the records come from, for a mechanism that ties a secret to each; without it ``X`` counts as
                 raw.
             seed: Repeatable randomness, for experiments only.
@@ -298,6 +316,9 @@ def check_private(
         if given.shape != (records,):
             shape = f"has shape {given.shape} for {records} records"
             raise DataError(f"{name}: private label '{label}' {shape}: give one code a record.")
+        if label in schema.numbers:
+            codes[label] = _check_numbers(given, schema.numbers[label], label, name)
+            continue
         whole = given.dtype.kind in "biu"
         bad = (given < 0) | (given >= len(classes)) if whole else np.ones(records, dtype=bool)
         if bad.any():
@@ -307,4 +328,15 @@ def check_private(
                 f"give a whole number from 0 to {len(classes) - 1} ({', '.join(classes[:8])})."
             )
         codes[label] = given.astype(np.int64)
+    return codes
+
+
+def _check_numbers(given: npt.NDArray[Any], scale: NumberScale, label: str, name: str) -> IntArray:
+    """The codes of a private label that is a number; one that is missing is named."""
+    codes = scale.codes(given) if given.dtype.kind == "f" else given.astype(np.int64)
+    if (gaps := codes == GAP).any():
+        raise DataError(
+            f"{name}: record {int(np.argmax(gaps))} has no number as private label '{label}': fill it in or remove "
+            "the record."
+        )
     return codes

@@ -76,6 +76,7 @@ class TrainedByGame(Mechanism):
     """Plays its game over the owner's records, at a falling rate; a subclass says what the game is."""
 
     by_shares = True
+    serves_numbers = True
 
     epochs: int = whole(default=4, low=1, high=10_000, help="passes over the owner's records")
     batch: int = whole(default=128, low=8, high=65_536, help="records in a mini-batch")

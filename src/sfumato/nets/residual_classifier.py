@@ -10,7 +10,7 @@ from sfumato.nets.residual_decoder import Residual
 
 
 class ResidualClassifier(nn.Module):
-    """Class scores of a payload (B, …): W z + V h(z), with z the standardised payload and h of ``blocks`` blocks.
+    """Class scores or numbers of a payload (B, …): W z + V h(z), z the standardised payload and h of ``blocks`` blocks.
 
     V is zero before training, and ``start_linear`` finds W: what a logistic regression gets is where learning begins.
     ``sample`` gives mean and deviation of each number.
@@ -55,6 +55,16 @@ class ResidualClassifier(nn.Module):
         nn.init.zeros_(self.linear.weight)
         nn.init.zeros_(self.linear.bias)
         optimiser.step(objective)  # type: ignore[no-untyped-call]
+
+    def start_ridge(self, payload: Tensor, target: Tensor, *, penalty: float = 3.0) -> None:
+        """Least squares with ``penalty`` · |W|² for numbers (B, outputs), in closed form."""
+        z = self._standardised(payload).double()
+        mean = target.double().mean(0)
+        gram = z.T @ z + penalty * torch.eye(z.shape[1], dtype=z.dtype, device=z.device)
+        weights = torch.linalg.solve(gram, z.T @ (target.double() - mean))
+        with torch.no_grad():
+            self.linear.weight.copy_(weights.T)
+            self.linear.bias.copy_(mean)  # the payload is standardised
 
     def _standardised(self, payload: Tensor) -> Tensor:
         return (payload.flatten(1) - self.mean) / self.scale

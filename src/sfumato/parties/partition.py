@@ -25,6 +25,7 @@ from sfumato.data.placement import fractions, placed, rows_of, subjects_of, with
 from sfumato.data.readers.locate import LocatedSource, open_data
 from sfumato.data.readers.source import Source
 from sfumato.mechanisms.device_secret import make_secret
+from sfumato.parties.class_labels import refuse_numbers
 from sfumato.parties.skew import EVEN, Skew, one_class_each
 from sfumato.workflow.releasing import writable
 
@@ -91,6 +92,7 @@ def split_parties(
     schema = schema_of(opened, x=x, utility=utility, private=private, id=id, domain=domain)
     if not schema.utility:
         raise DataError(f"{opened.name} has no utility label, so there is nothing to learn: name one with --utility.")
+    refuse_numbers(schema)
     parts = _parts(opened, schema, limit, seed)
     with writable(out) as part:
         if vertical:

@@ -28,6 +28,7 @@ from sfumato.data.loading import read, schema_of
 from sfumato.data.readers.locate import LocatedSource, open_file
 from sfumato.data.registry import REGISTRY
 from sfumato.mechanisms.device_secret import secret_file
+from sfumato.parties.class_labels import refuse_numbers
 from sfumato.parties.party_limits import PartyLimits, check_limits
 
 SIMULATED = "SFUMATO_SIMULATED_PARTIES"
@@ -109,10 +110,11 @@ class PartyFolder:
         """The encoding of this party's records, from ``schema.json`` or else from its own choices."""
         agreed = self.folder / "schema.json"
         if agreed.is_file():
-            return Schema.from_json(read_json(agreed))
+            return refuse_numbers(Schema.from_json(read_json(agreed)))
         choices = {key: self.choices[key] for key in ("x", "utility", "private", "id") if key in self.choices}
         domain = self.choices.get("domain")
-        return schema_of(self._opened, domain=None if domain is None else self.folder / domain, **choices)
+        here = None if domain is None else self.folder / domain
+        return refuse_numbers(schema_of(self._opened, domain=here, **choices))
 
     def records(self, part: Literal["train", "test"]) -> Dataset:
         """Return the party's records to share, or its held-out records."""

@@ -203,7 +203,8 @@ class Run:
         return self._named("private", self.schema.private)
 
     def _named(self, role: str, known: Iterable[str]) -> tuple[str, ...]:
-        return tuple(str(name) for name in self.config.get("data", {}).get(role) or known)
+        asked, names = self.config.get("data", {}).get(role) or (), tuple(known)
+        return tuple(map(str, asked)) if asked and set(map(str, asked)) <= set(names) else names
 
     @property
     def params(self) -> Mapping[str, Any]:

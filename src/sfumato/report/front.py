@@ -137,7 +137,8 @@ def _utility_axis(runs: Sequence[Run]) -> Figure:
     utility = metric_name(use.metric).capitalize() if use else "Utility"
     who = "for whoever may read it" if any(run.rotated for run in runs) else "for others"
     text = f"{utility} {who} (higher is better)"
-    return {"title": {"text": text}, "tickformat": ".1~%", "range": _reach(runs)}
+    shares = use is None or use.metric != "r2"
+    return {"title": {"text": text}, "tickformat": ".1~%" if shares else "~g", "range": _reach(runs)}
 
 
 def _attack_axis(key: str, like: Score, low: float, high: float, *, log: bool) -> Figure:

@@ -9,7 +9,7 @@ from sfumato.core.score import Score, mixed_versions
 from sfumato.core.threats import CLAIM, LIST, MEMBERSHIP, RECONSTRUCTION, threat, title
 from sfumato.report.audited_runs import Group, Run, by_method, in_order, most_private, owner_gain
 from sfumato.report.guarantees import guarantee_sentence
-from sfumato.report.wording import count, leak, listed, measured, metric_name, named, number, reference
+from sfumato.report.wording import count, guesser, leak, listed, measured, metric_name, named, number, reference
 
 _PICKED = "Each method's setting was picked on the same records that it is reported on."
 _FEW_STEPS = 200  # of an attacker's network; the default effort takes 500
@@ -158,7 +158,7 @@ def floor_sentences(run: Run) -> list[str]:
         f"with {named(score)} (a guesser {reference(score.baseline, score.metric)}). No mechanism that serves "
         f"{score.follows} as well can be below."
         for score in run.attacks
-        if score.follows is not None and score.metric == "accuracy"
+        if score.follows is not None and score.metric in ("accuracy", "r2")
     ]
 
 
@@ -209,7 +209,7 @@ def _uses(run: Run) -> list[str]:
     for label in dict.fromkeys(score.target or run.main_label for score in run.utility if score.primary):
         score = run.reads(label)
         if score is not None:
-            guess = "" if score.baseline is None else f" (majority guess {number(score.baseline, score.metric)})"
+            guess = "" if score.baseline is None else f" ({guesser(score)} {number(score.baseline, score.metric)})"
             read = f"{label or 'the label'} with {measured(score)} {metric_name(score.metric)}"
             sentences.append(f"{who} {read}{guess}.")
     return sentences
@@ -223,7 +223,7 @@ def _several(group: Group) -> Verdict:
     if defended:
         best = max(defended, key=lambda run: run.use_value)
         use, label = _use(best), best.main_label or "the label"
-        guess = "" if use.baseline is None else f"; majority guess {number(use.baseline, use.metric)}"
+        guess = "" if use.baseline is None else f"; {guesser(use)} {number(use.baseline, use.metric)}"
         read = f"{metric_name(use.metric)} for {label} behind a defence is {measured(use)} ({best.title})"
         lead += [f"The best {read}{guess}.", *_unknown(group.threats), *_claims(group.runs)]
         rankings = [ranking for key in group.threats if key != CLAIM for ranking in _rankings(group, defended, key)]

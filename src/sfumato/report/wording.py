@@ -11,12 +11,15 @@ _PERCENT = {"accuracy", "mean-accuracy", "balanced-accuracy", "category-accuracy
 _PERCENT |= {"tpr-at-1-fpr", "tpr-at-0.1-fpr", "precision", "recall", "overlap"}
 _PERCENT |= {"other-class-neighbours", "exact-copies"}
 ERRORS = {"mse", "l1"}  # drawn on a logarithmic scale
+_IN_ITS_UNIT = {"mae"}  # of the label, whatever that is: three digits
 _UNITS = {"psnr": (1, "dB"), "angle": (3, "rad"), "angle-folded": (3, "rad")}  # decimals and unit
 _METRICS = {
     "mse": "MSE",
     "l1": "L1 error",
     "psnr": "PSNR",
     "ssim": "SSIM",
+    "r2": "R²",
+    "mae": "mean absolute error",
     "identity": "likeness to the person",
     "auroc": "AUROC",
     "mean-accuracy": "accuracy, mean of all labels",
@@ -46,7 +49,7 @@ def number(value: float | None, metric: str, *, unit: bool = True) -> str:
     """A value as the metric is usually written; a dash where there is none."""
     if value is None or math.isnan(value):
         return "–"
-    if metric in ERRORS:
+    if metric in ERRORS or metric in _IN_ITS_UNIT:
         return _significant(value)
     decimals, name = (1, "%") if metric in _PERCENT else _UNITS.get(metric, (3, ""))
     shown = f"{100 * value if metric in _PERCENT else value:.{decimals}f}"
@@ -86,6 +89,11 @@ def leak(score: Score) -> str:
     by = f" by {metric_name(score.leakage_by)}" if score.leakage_by not in (None, score.metric) else ""
     of = f"; {100 * score.encoder_leakage:.0f} % of the same encoder" if score.encoder_leakage is not None else ""
     return f"{100 * score.leakage:.0f} % [{low}, {high}]{by}{of}"
+
+
+def guesser(score: Score) -> str:
+    """Who gets the baseline of a utility task."""
+    return "mean guess" if score.metric == "r2" else "majority guess"
 
 
 def metric_name(metric: str, threat: str = "") -> str:

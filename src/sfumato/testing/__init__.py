@@ -9,6 +9,15 @@ Each suite names the fixtures that a subclass gives it.
 """
 
 from sfumato.testing.attacks import TINY, AttackConformance, AuditStage, primary, wins
-from sfumato.testing.mechanisms import MechanismConformance, parity_digits
+from sfumato.testing.mechanisms import MechanismConformance, numbered, parity_digits
 
-__all__ = ["TINY", "AttackConformance", "AuditStage", "MechanismConformance", "parity_digits", "primary", "wins"]
+__all__ = [
+    "TINY",
+    "AttackConformance",
+    "AuditStage",
+    "MechanismConformance",
+    "numbered",
+    "parity_digits",
+    "primary",
+    "wins",
+]

@@ -74,7 +74,7 @@ def outcome(attack: Attack, mechanism: Mechanism, splits: Splits) -> Outcome:
     key = attack.identity, id(mechanism)
     if key not in _OUTCOMES:
         knowledge, release, truth = AuditStage(mechanism, splits).stage(attack)
-        found = attack(release, knowledge, truth, control={threat(attack.threat).metric: 0.25})
+        found = attack(release, knowledge, truth, control=dict.fromkeys(_ranking(attack), 0.25))
         _OUTCOMES[key] = mechanism, found  # held, or another could get its address
     return _OUTCOMES[key][1]
 
@@ -89,6 +89,12 @@ def wins(score: Score) -> bool:
     assert score.baseline is not None
     low, high = score.ci
     return high < score.baseline if score.better_for_owner == "higher" else low > score.baseline
+
+
+def _ranking(attack: Attack) -> tuple[str, str]:
+    """The metrics that rank attacks of its threat, on classes and on a number."""
+    known = threat(attack.threat)
+    return known.metric, known.number_metric
 
 
 class AttackConformance:
@@ -130,7 +136,8 @@ class AttackConformance:
         score = primary(found.scores)
         known = threat(attack.threat)
         assert known.title != known.name and known.baseline, "register the threat: sfumato.core.threats.register"
-        assert (score.metric, score.better_for_owner) == (known.metric, known.better_for_owner)
+        assert score.metric == _ranking(attack)[score.target in splits.schema.numbers]
+        assert score.better_for_owner == known.better_for_owner
         assert score.control == 0.25
         assert score.baseline is not None and score.ci[0] <= score.value <= score.ci[1]
         assert score.n == len(AuditStage(plain, splits).stage(attack)[1])

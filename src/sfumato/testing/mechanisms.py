@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import os
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ import torch
 
 from sfumato.core.dataset import Dataset, Splits
 from sfumato.core.errors import DataError, UsageError
+from sfumato.core.number_scale import NumberScale
 from sfumato.core.run_folder import RunFolder, read_json
 from sfumato.data import load_splits
 from sfumato.mechanisms import load_mechanism
@@ -54,6 +57,17 @@ def _few(splits: Splits) -> Dataset:
 def _given(fitted: Mechanism) -> dict[str, Any]:
     """The mechanism that this one builds on, which need not be fitted again."""
     return {key: value for key, value in fitted.get_params().items() if key == "base" and value}
+
+
+def numbered(data: Dataset) -> Dataset:
+    """The same pictures with two labels that are numbers: ``ink`` may be used, and ``height`` is private."""
+    ink = 100.0 * data.x.mean(axis=(1, 2, 3), dtype=np.float64)
+    rows = data.x.sum(axis=(1, 3), dtype=np.float64)  # (N, side)
+    height = rows @ np.arange(rows.shape[1]) / rows.sum(axis=1)
+    scales = {"ink": NumberScale(0.0, 100.0), "height": NumberScale(0.0, float(rows.shape[1]))}
+    schema = replace(data.schema, utility={"ink": ()}, private={"height": ()}, sources={}, numbers=scales)
+    utility, private = {"ink": scales["ink"].codes(ink)}, {"height": scales["height"].codes(height)}
+    return replace(data, schema=schema, utility=utility, private=private)
 
 
 class _Stopped(Exception):
@@ -215,6 +229,23 @@ class MechanismConformance:
         odd = splits.owner.take(np.flatnonzero(splits.owner.utility["odd"] == 1))
         with pytest.raises(DataError, match="'odd' has one class only"):
             make().fit(odd)
+
+    def test_number_is_learnt_or_refused_in_one_sentence(self, make: Make, splits: Splits) -> None:
+        owner, victim = numbered(splits.owner.take(slice(None, None, 2))), numbered(splits.victim)
+        mechanism = make()
+        try:
+            mechanism.fit(owner)
+        except UsageError as refused:
+            assert re.fullmatch(
+                rf"{mechanism.name} cannot (serve|hide) a number, and '(ink|height)' is one: .+\.", str(refused)
+            )
+            return
+        release = mechanism.release(victim, seed=0)
+        assert len(release) == len(victim) and np.isfinite(release.payload).all()
+        answer = mechanism.predict(release.payload) if isinstance(mechanism, Classifies) else None
+        if answer is not None:
+            read = mechanism.schema_.numbers["ink"].raw(mechanism.schema_.by_label(answer)["ink"][:, 0])
+            assert np.corrcoef(read, victim.numbers("ink"))[0, 1] > 0.2
 
     def test_mistyped_parameter_suggests_the_right_one(self, make: Make) -> None:
         longest = max(make().parameters(), key=len)

@@ -127,11 +127,13 @@ def fitted_on(path: Path) -> str:
     if schema.columns:
         numeric = sum(column.kind == "numeric" for column in schema.columns)
         what = f"rows of {numeric} numeric and {len(schema.columns) - numeric} categorical columns"
+    numbers = [f"'{label}' is a number from {one.low:,g} to {one.high:,g}" for label, one in schema.numbers.items()]
+    told = "".join(f"; {number}" for number in numbers)
     if "records" not in parts["owner"]:
         return f"fitted on {what}; how many is not kept, because the promise may cover that"
     return (
         f"fitted on {parts['owner']['records']:,} {what}; "
-        f"{parts['attacker']['records']:,} go to the attacker, {parts['victim']['records']:,} are the victims"
+        f"{parts['attacker']['records']:,} go to the attacker, {parts['victim']['records']:,} are the victims{told}"
     )
 
 
@@ -162,6 +164,12 @@ def _fit_beside(config: Config, start: Path | None, splits: Splits | None) -> Me
     splits = splits or splits_of(config)
     _disjoint_base(config, splits)
     return mechanism.fit(splits.owner, start=None if start is None else load_mechanism(start))
+
+
+def _warn_of_gaps(splits: Splits, warn: Warn) -> None:
+    if splits.owner.left_out:
+        numbers = ", ".join(splits.schema.numbers)
+        warn(f"{splits.owner.left_out:,} records have no number in {numbers} and are left out")
 
 
 def fit_run(
@@ -195,6 +203,7 @@ def fit_run(
     if precision != "fp32":  # it decides figures, so that a run goes on in the same one
         config = {**config, "run": {**config["run"], "precision": precision}}
     _warn_of_subjects(config, splits, warn)
+    _warn_of_gaps(splits, warn)
     run = RunFolder.create(out, config, resume=resume)
     same_records(run, splits)
     if run.done:

@@ -151,7 +151,13 @@ def _records(
         return records
     opened = open_given(records, "records")
     schema = schema_of(opened, x=x, utility=utility, private=private, id=id, domain=domain)
-    return read(opened, opened.chosen("all"), schema, required=True)
+    data = read(opened, opened.chosen("all"), schema, required=True)
+    if not data.complete.all():
+        raise DataError(
+            f"{data.name}: record {int(np.argmin(data.complete))} has no number in {', '.join(schema.numbers)}: leave "
+            "such rows out of the records and of the release, or name the label as classes ('label:class')."
+        )
+    return data
 
 
 def _table(release: Given, data: Dataset, id: str | None, name: str) -> PayloadTable:

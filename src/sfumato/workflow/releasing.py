@@ -20,6 +20,7 @@ from sfumato.core.schema import Schema
 from sfumato.data import decode_table, stream
 from sfumato.data.encoding.images import png
 from sfumato.data.encoding.tables import Unseen
+from sfumato.data.numeric_labels import as_column
 from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.capabilities import NeedsSecret, ReleasesWhole
@@ -246,12 +247,14 @@ def never_fewer(batches: Iterable[Dataset], fewest: int) -> Iterator[Dataset]:
 
 
 def as_table(payload: FloatArray, labels: Mapping[str, IntArray], schema: Schema, *, records: bool) -> Any:
-    """The payload as one fixed-size list a record (``records``: in the data's own columns), labels by class name."""
+    """The payload as one fixed-size list a record (``records``: in the data's own columns); labels by class name, or as
+    numbers."""
     import pyarrow as pa
 
     columns = _columns(payload, schema) if records else {PAYLOAD: _lists(payload)}
     for label, codes in labels.items():
-        columns[label] = pa.array(np.array(schema.classes(label))[codes])
+        scale = schema.numbers.get(label)
+        columns[label] = pa.array(np.array(schema.classes(label))[codes]) if scale is None else as_column(codes, scale)
     return pa.table(columns)
 
 

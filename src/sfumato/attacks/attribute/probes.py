@@ -12,7 +12,7 @@ import numpy as np
 from sfumato.attacks.attribute.principal_components import VERY_WIDE, Narrowed
 from sfumato.attacks.attribute.queried_records import QueriedRecords
 from sfumato.attacks.base import AttributeAttack
-from sfumato.attacks.label_codes import labels_missing, one_hot
+from sfumato.attacks.label_codes import labels_missing, side_by_side
 from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.core.knowledge import Knowledge
 from sfumato.core.randomness import derive_seed
@@ -66,9 +66,9 @@ class PayloadProbe(AttributeAttack):
         draws, victims = own.payloads, release.payload.reshape(len(release), -1)
         if self.with_labels:
             schema = own.data.schema
-            known = one_hot(own.data.utility, schema)
+            known = side_by_side(own.data.utility, schema)
             draws = np.concatenate([draws, np.broadcast_to(known, (len(draws), *known.shape))], axis=2)
-            victims = np.concatenate([victims, one_hot(release.utility, schema)], axis=1)
+            victims = np.concatenate([victims, side_by_side(release.utility, schema)], axis=1)
         model = self.fit(draws, own.data.label(self.label), seed)
         return class_scores(model, victims, len(own.data.schema.classes(self.label)))
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -19,6 +20,14 @@ _EPOCHS, _MOST_STEPS = 30, 2000
 
 LogProbabilities = Callable[[FloatArray], FloatArray]
 """Rows (N, D) → log p of each class, (N, classes)."""
+
+
+def fit_lookup(rows: FloatArray, numbers: npt.NDArray[np.float64]) -> Callable[[FloatArray], FloatArray]:
+    """Rows (N, D) → the number of the nearest row that it has seen, (N, 1)."""
+    from sklearn.neighbors import KNeighborsRegressor
+
+    known = KNeighborsRegressor(1).fit(rows, numbers)
+    return lambda points: np.asarray(known.predict(points), dtype=np.float32)[:, None]
 
 
 def fit_memoriser(rows: FloatArray, labels: IntArray, classes: int, seed: int) -> LogProbabilities:

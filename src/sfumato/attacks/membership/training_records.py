@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.attacks.label_codes import side_by_side
 from sfumato.attacks.membership.synthetic_records import MembershipAttack
 from sfumato.core import metrics
 from sfumato.core.dataset import Dataset, FloatArray
@@ -128,10 +129,20 @@ def halves(count: int, times: int, seed: int) -> npt.NDArray[np.bool_]:
 def _signals(model: Model, data: Dataset) -> Signals:
     payload, found = model.query(data), []
     if model.predict is not None and data.utility:
-        found.append(_log_odds(model.predict(payload), next(iter(data.utility.values()))))
+        found.append(_known_well(model.predict(payload), data))
     if model.decode is not None:
         found.append(-np.log(metrics.mse(data.x, model.decode(payload)) + 1e-6))
     return np.stack(found)
+
+
+def _known_well(scores: FloatArray, data: Dataset) -> npt.NDArray[np.float64]:
+    """The log-odds of the true class, or minus the log of the error of a number, by its range."""
+    label = next(iter(data.utility))
+    scale = data.schema.numbers.get(label)
+    if scale is None:
+        return _log_odds(scores, data.utility[label])
+    error = np.abs(scores[:, 0] - data.numbers(label)) / ((scale.high - scale.low) or 1.0)
+    return np.asarray(-np.log(error + 1e-6))
 
 
 def _log_odds(scores: FloatArray, codes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -156,7 +167,7 @@ class _Known:
 
     def __call__(self, data: Dataset) -> npt.NDArray[np.float64]:
         points = (data.x.reshape(len(data), -1) - self.mean) @ self.basis  # (N, k)
-        classes = [np.eye(len(data.schema.classes(name)))[codes] for name, codes in data.utility.items()]
+        classes = [side_by_side(data.utility, data.schema)] if data.utility else []
         return np.concatenate([points, points**2, *classes], axis=1)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sfumato.attacks.base import Attack
-from sfumato.attacks.membership.overfitted_classifier import fit_memoriser
+from sfumato.attacks.membership.overfitted_classifier import fit_lookup, fit_memoriser
 from sfumato.attacks.membership.training_records import TrainingMembership
 from sfumato.attacks.reconstruction.own_decoder import OwnDecoder
 from sfumato.attacks.registry import training_suite
@@ -59,8 +59,11 @@ class TrainingPlan(Plan):
 
 
 def by_heart(data: Dataset, seed: int) -> Model:
-    """A classifier of raw records that has learnt them by heart."""
+    """A classifier of raw records, or a regression, that has learnt them by heart."""
     label = next(iter(data.utility))
     flat = data.x.reshape(len(data), -1)
-    fitted = fit_memoriser(flat, data.utility[label], len(data.schema.classes(label)), seed)
+    if label in data.schema.numbers:
+        fitted = fit_lookup(flat, data.numbers(label))
+    else:
+        fitted = fit_memoriser(flat, data.utility[label], len(data.schema.classes(label)), seed)
     return Model(lambda some: some.x.reshape(len(some), -1), predict=fitted)

@@ -17,7 +17,7 @@ from sfumato.data.encoding.list_cells import check_finite, dense, first_null, is
 from sfumato.data.encoding.raw_contents import raw_contents
 from sfumato.data.encoding.tables import Unseen, as_text, check_sums, encode_table, encode_vectors
 from sfumato.data.file_errors import Place
-from sfumato.data.labels import encode_labels
+from sfumato.data.numeric_labels import encode_label
 from sfumato.data.readers.source import Source
 
 
@@ -34,9 +34,7 @@ def encode_batch(
 ) -> Dataset:
     """Encode one batch with the labels and ids that ``roles`` names."""
     codes = {
-        label.name: encode_labels(
-            label, batch.column(label.column), schema.classes(label.name), source.label, first_row
-        )
+        label.name: encode_label(label, batch.column(label.column), schema, source.label, first_row)
         for label in roles.labels
     }
     return Dataset(

@@ -7,8 +7,9 @@ standard normal, fresh for every record, S(x) standardised. S minimises
     Σ_t CE_t(C_t(ẑ), y_t) − s · [ λ₀ · ‖x − D(ẑ)‖² / Var(x) + Σ_k λ_k · min(1, CE_k(F_k(ẑ), a_k) / H_k) ],
 
 while a decoder D and attribute networks F_k are trained on ẑ for several steps before every step of S (H_k is the
-entropy of a uniform guess). With ε fixed, the noise is a channel of limited capacity: directions that the tasks t do
-not need are given up, because they would cost signal.
+entropy of a uniform guess). Of a label that is a number CE is the squared error of the standardised number and H its
+variance, 1: nothing is gained by misleading F_k beyond the error of a constant guess. With ε fixed, the noise is a
+channel of limited capacity: directions that the tasks t do not need are given up, because they would cost signal.
 
 S(x) ends inside the ball ‖S(x)‖ ≤ √h, whatever the weights and the record. So the signal-to-noise ratio ‖S(x)‖² / ε²
 with which a record leaves is at most h / ε², and its release tells at most
@@ -34,6 +35,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sfumato.core.dataset import FloatArray
+from sfumato.mechanisms.label_targets import guess_loss, label_loss
 from sfumato.nets.autoencoders import relu_chain
 from sfumato.nets.encoders import classifier
 from sfumato.nets.training_loop import take_step
@@ -81,7 +83,7 @@ class Adversaries:
 
     @classmethod
     def built(cls, decoder: nn.Module, latent: int, tasks: Sequence[int], attributes: Sequence[int]) -> Adversaries:
-        """For labels with so many classes each."""
+        """For labels with so many classes each, 1 for a number."""
         return cls(
             decoder,
             nn.ModuleList(classifier((latent,), classes) for classes in tasks),
@@ -122,14 +124,12 @@ class HardeningGame:
             error, entropies = self._adversaries(noisy, x, attributes)
             take_step(self.optimisers["adversaries"], error / self.variance + sum(entropies, torch.zeros(())))
         noisy = self._noisy(clean)
-        served = sum(
-            (F.cross_entropy(C(noisy), y) for C, y in zip(self.others.tasks, tasks, strict=True)), torch.zeros(())
-        )
+        served = sum((label_loss(C(noisy), y) for C, y in zip(self.others.tasks, tasks, strict=True)), torch.zeros(()))
         error, entropies = self._adversaries(noisy, x, attributes)
         lam_0, *rest = self.weights
         hidden = lam_0 * error / self.variance
         for lam_k, entropy, F_k in zip(rest, entropies, self.others.attributes, strict=True):
-            hidden = hidden + lam_k * (entropy / math.log(_classes(F_k))).clamp_max(1.0)
+            hidden = hidden + lam_k * (entropy / guess_loss(_width(F_k))).clamp_max(1.0)
         take_step(self.optimisers["encoder"], served - self.strength * hidden)
         return {"task": served.item(), "error": error.item(), "hidden": hidden.item()}
 
@@ -138,12 +138,10 @@ class HardeningGame:
 
     def _adversaries(self, noisy: Tensor, x: Tensor, attributes: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
         error = F.mse_loss(self.others.decoder(noisy), x)
-        return error, [
-            F.cross_entropy(F_k(noisy), a) for F_k, a in zip(self.others.attributes, attributes, strict=True)
-        ]
+        return error, [label_loss(F_k(noisy), a) for F_k, a in zip(self.others.attributes, attributes, strict=True)]
 
 
-def _classes(network: nn.Module) -> int:
+def _width(network: nn.Module) -> int:
     last = list(network.modules())[-1]
     assert isinstance(last, nn.Linear)
     return last.out_features

@@ -35,6 +35,7 @@ from sfumato.mechanisms.ars.published_encoder import Published, public_schema
 from sfumato.mechanisms.ars.training_stages import Play, TrainingStage, train_stages
 from sfumato.mechanisms.base import Mechanism, Progress, check_records, no_progress
 from sfumato.mechanisms.device_secret import check_secret, check_secret_file, derived, device_secret, drawn_secret
+from sfumato.mechanisms.label_targets import target, widths
 from sfumato.mechanisms.parameters import anything, choice, flag, learning_rate, number, whole
 from sfumato.nets.autoencoders import autoencoder, standardise, substitute_decoder, unstandardised
 from sfumato.nets.encoders import classifier
@@ -62,6 +63,7 @@ class ARS(Mechanism):
     """
 
     name = "ars"
+    serves_numbers = True
     knob = "epsilon"
 
     epsilon: float = number(default=1.0, low=0.0, high=1e3, help="noise in deviations of a latent; no budget")
@@ -110,6 +112,15 @@ class ARS(Mechanism):
             raise UsageError(
                 f"{self.name}: lam={said}: give numbers from 0 on that add up to 1 (Eq. 15); these make {sum(given):g}."
             )
+
+    @property
+    def fights_private(self) -> bool:
+        return True
+
+    @property
+    def hides_numbers(self) -> bool:
+        """The published variant moves latents towards a class (Eq. 14), and a number has none."""
+        return self.variant == "hardened"
 
     @property
     def width(self) -> int:
@@ -163,7 +174,7 @@ class ARS(Mechanism):
                     nn.ModuleDict({k: classifier((self.latent,), len(c)) for k, c in schema.private.items()})
                 )
             elif place < len(self.blocks_) or self.together:
-                counts = [[len(c) for c in labels.values()] for labels in (schema.utility, schema.private)]
+                counts = [widths(schema, tuple(labels)) for labels in (schema.utility, schema.private)]
                 self._adversaries.append(Adversaries.built(shadow, self.width, *counts))
         self.parties_: tuple[SharingParty, ...] = tuple(self._party(place, schema) for place in range(self.parties))
         self._secret = b""
@@ -294,7 +305,9 @@ class ARS(Mechanism):
         """One party's game with an encoder, how it is played, and the party's records."""
         own, records = self._own(data, place)
         x = as_tensor(records)
-        tasks, attributes = ([as_tensor(codes) for codes in each.values()] for each in (own.utility, own.private))
+        tasks, attributes = (
+            [target(label, codes, data.schema) for label, codes in each.items()] for each in (own.utility, own.private)
+        )
         game = HardeningGame(
             encoder,
             self._adversaries[place],

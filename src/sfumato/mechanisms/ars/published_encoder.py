@@ -87,12 +87,17 @@ def digest_of(tensors: Tensors, *more: str) -> str:
 
 
 def public_schema(schema: Schema) -> dict[str, Any]:
-    """The schema without private labels: what is private to one party is nobody's business."""
+    """The schema without private labels, and without the means of numbers: what is one party's own stays there."""
     stored = schema.to_json()
     hidden = set(schema.private)
     return {
         **stored,
         "private": {},
+        "numbers": {
+            name: {**scale, "mean": None, "deviation": None}
+            for name, scale in stored["numbers"].items()
+            if name not in hidden
+        },
         "id_column": None,
         "sources": {name: text for name, text in stored["sources"].items() if name not in hidden},
     }

@@ -26,6 +26,7 @@ from sfumato.mechanisms.base import Mechanism, Progress
 from sfumato.mechanisms.baselines.mmd import groups_mmd
 from sfumato.mechanisms.filter.binary_columns import BinaryColumns
 from sfumato.mechanisms.filter.vae_networks import elu_chain, kl_to_prior, posterior
+from sfumato.mechanisms.label_targets import label_loss, target, told
 from sfumato.mechanisms.parameters import learning_rate, number, whole
 from sfumato.mechanisms.training import CONTINUED, train
 from sfumato.nets.training_loop import as_tensor, decay_rate, forward_in_batches, minibatches, take_step
@@ -40,6 +41,8 @@ _PREDICTOR_STEPS = 5
 class FairAutoencoder(Mechanism):
     """Releases z ~ q(z|x, s); s is every private label of the schema. A subclass says what one batch trains."""
 
+    serves_numbers = True
+
     latent: int = whole(default=10, low=1, high=4096, help="numbers in a latent")
     rate: float = learning_rate(default=1e-3)
     epochs: int = whole(default=30, low=1, high=10_000, help="passes over the owner's records")
@@ -52,7 +55,7 @@ class FairAutoencoder(Mechanism):
         columns = BinaryColumns(schema.columns) if schema.kind == "table" else None
         size = schema.size if columns is None else columns.size
         self.columns_: nn.Module = nn.Flatten() if columns is None else columns
-        self._private = [len(classes) for classes in schema.private.values()]
+        self._private = [len(classes) for classes in schema.private.values()]  # numbers are refused
         self.encoder_ = elu_chain(size + sum(self._private), *_HIDDEN, 2 * self.latent)
         self.decoder_ = elu_chain(self.latent + sum(self._private), *_HIDDEN, size)
 
@@ -67,7 +70,7 @@ class FairAutoencoder(Mechanism):
         elif isinstance(self.columns_, BinaryColumns):
             self.columns_.learn(data.x)
         x, s = as_tensor(data.x), self._codes(data.private)
-        y = as_tensor(next(iter(data.utility.values())))
+        y = target(*next(iter(data.utility.items())), data.schema)
         self._prepare(s)
         optimisers = {name: torch.optim.Adam(list(parts), self.rate) for name, parts in self._trained().items()}
 
@@ -94,7 +97,8 @@ class FairAutoencoder(Mechanism):
 
     @abstractmethod
     def _step(self, x: Tensor, s: Tensor, y: Tensor, optimisers: Mapping[str, torch.optim.Adam]) -> dict[str, Tensor]:
-        """Train on a batch: vectors x (B, D) in [0, 1], codes s (B, private labels) and y (B); the losses, by name."""
+        """Train on a batch: vectors x (B, D) in [0, 1], codes s (B, private labels) and targets y (B); the
+        losses, by name."""
 
     def _codes(self, private: Mapping[str, IntArray]) -> Tensor:
         """One column of codes a private label, in the schema's order."""
@@ -130,7 +134,7 @@ class VFAE(FairAutoencoder):
         − log p(x|z₁, s) − log p(z₁|z₂, y) + log q(z₁|x, s) + KL(q(z₂|z₁, y) ‖ N(0, I))
         − ``alpha`` · log q(y|z₁)  +  ``mmd`` · MMD²(z₁ | s = 0, z₁ | s = 1)
 
-    and releases z₁.
+    and releases z₁. Of a number y, q(y|z₁) is normal, so that −log q(y|z₁) is its squared error but for constants.
     """
 
     name = "vfae"
@@ -141,7 +145,7 @@ class VFAE(FairAutoencoder):
 
     def _build(self, schema: Schema) -> None:
         super()._build(schema)
-        self._classes = len(next(iter(schema.utility.values())))
+        self._classes = schema.width(next(iter(schema.utility)))
         self.label_encoder_ = elu_chain(self.latent + self._classes, _HEAD, 2 * self.latent)
         self.label_decoder_ = elu_chain(self.latent + self._classes, _HEAD, 2 * self.latent)
         self.classifier_ = elu_chain(self.latent, _HEAD, self._classes)
@@ -152,7 +156,7 @@ class VFAE(FairAutoencoder):
     def _step(self, x: Tensor, s: Tensor, y: Tensor, optimisers: Mapping[str, torch.optim.Adam]) -> dict[str, Tensor]:
         mean1, variance1 = posterior(self.encoder_(self._with(x, s)))
         z1 = mean1 + variance1.sqrt() * torch.randn_like(mean1)
-        label = F.one_hot(y, self._classes).to(x.dtype)
+        label = told(y, self._classes)
         mean2, variance2 = posterior(self.label_encoder_(torch.cat([z1, label], dim=1)))
         z2 = mean2 + variance2.sqrt() * torch.randn_like(mean2)
         prior_mean, prior_variance = posterior(self.label_decoder_(torch.cat([z2, label], dim=1)))
@@ -162,11 +166,11 @@ class VFAE(FairAutoencoder):
             0.5 * ((z1 - prior_mean).square() / prior_variance + (prior_variance / variance1).log() - 1.0).sum(1).mean()
         )
         kl = kl_to_prior(mean2, variance2).mean()
-        label_loss = F.cross_entropy(self.classifier_(z1), y)
+        served = label_loss(self.classifier_(z1), y)
         mmd = groups_mmd(z1, s)
-        loss = reconstruction + upper + kl + self.alpha * label_loss + self.mmd * mmd
+        loss = reconstruction + upper + kl + self.alpha * served + self.mmd * mmd
         take_step(optimisers["vfae"], loss)
-        return {"reconstruction": reconstruction, "kl": upper + kl, "label": label_loss, "mmd": mmd}
+        return {"reconstruction": reconstruction, "kl": upper + kl, "label": served, "mmd": mmd}
 
     def predict(self, payload: FloatArray) -> FloatArray:
         """Logits of q(y|z₁)."""

@@ -31,6 +31,7 @@ class Gaussian(LatentMechanism):
     """
 
     name = "gaussian"
+    serves_numbers = True  # it looks at no label
 
     epsilon: float = number(default=0.0, low=0.0, high=1e6, help="demanded ε; 0: what the budget gives")
     delta: float = number(default=1e-5, low=0.0, high=1.0, above_low=True, help="δ at which ε is stated")

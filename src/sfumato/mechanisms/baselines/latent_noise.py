@@ -8,7 +8,6 @@ from typing import Literal, get_args
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import UsageError
@@ -21,6 +20,7 @@ from sfumato.mechanisms.ars.autoencoder_stage import autoencoder_stage
 from sfumato.mechanisms.ars.hardened import sieve
 from sfumato.mechanisms.ars.training_stages import Play, TrainingStage, train_stages
 from sfumato.mechanisms.base import Mechanism, Progress
+from sfumato.mechanisms.label_targets import label_loss, target
 from sfumato.mechanisms.parameters import choice, learning_rate, number, whole
 from sfumato.mechanisms.storage import load_state_of
 from sfumato.nets.autoencoders import autoencoder, standardise, unstandardised
@@ -47,6 +47,7 @@ class LatentNoise(Mechanism):
     """
 
     name = "latent-noise"
+    serves_numbers = True
     knob = "epsilon"
 
     epsilon: float = number(default=1.0, low=0.0, high=1e3, help="noise in deviations of a latent; no budget")
@@ -101,13 +102,13 @@ class LatentNoise(Mechanism):
 
     def _serving_stage(self, own: Dataset) -> TrainingStage:
         """The hardening of ``ars`` without its noise and its adversaries."""
-        x, labels = as_tensor(own.x), [as_tensor(codes) for codes in own.utility.values()]
-        tasks = nn.ModuleList(classifier((self.latent,), len(classes)) for classes in own.schema.utility.values())
+        x, labels = as_tensor(own.x), [target(label, codes, own.schema) for label, codes in own.utility.items()]
+        tasks = nn.ModuleList(classifier((self.latent,), own.schema.width(label)) for label in own.utility)
         optimiser = torch.optim.Adam([*self.encoder_.parameters(), *tasks.parameters()], self.rate)
 
         def play(rows: Tensor) -> dict[str, float]:
             z = self.encoder_(x[rows])
-            served = sum((F.cross_entropy(C(z), y[rows]) for C, y in zip(tasks, labels, strict=True)), torch.zeros(()))
+            served = sum((label_loss(C(z), y[rows]) for C, y in zip(tasks, labels, strict=True)), torch.zeros(()))
             take_step(optimiser, served)
             return {"task": served.item()}
 

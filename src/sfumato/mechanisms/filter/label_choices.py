@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -10,8 +10,13 @@ from sfumato.core.dataset import IntArray
 from sfumato.core.errors import DataError
 
 
-def refuse_impossible(private: Mapping[str, IntArray], utility: Mapping[str, IntArray], who: str) -> None:
-    """Raise if a label has one value only, or if a private label follows from a served one."""
+def refuse_impossible(
+    private: Mapping[str, IntArray], utility: Mapping[str, IntArray], who: str, numbers: Collection[str] = ()
+) -> None:
+    """Raise if a label has one value only, or if a private label follows from a served one.
+
+    A number that few records share always does, so ``numbers`` are asked only whether they are the same.
+    """
     for label, codes in (*private.items(), *utility.items()):
         if len(np.unique(codes)) < 2:
             raise DataError(
@@ -20,7 +25,8 @@ def refuse_impossible(private: Mapping[str, IntArray], utility: Mapping[str, Int
             )
     for label, codes in private.items():
         for served, useful in utility.items():
-            if _follows(codes, useful):
+            same = served in numbers and (label not in numbers or not np.array_equal(codes, useful))
+            if not same and _follows(codes, useful):
                 raise DataError(
                     f"{who}: the private column '{label}' is a function of the utility column '{served}': whoever "
                     f"learns '{served}' knows it. Serve or hide something else."

@@ -28,6 +28,7 @@ from sfumato.mechanisms.filter.filter_networks import Filters, Shape, filters
 from sfumato.mechanisms.filter.label_choices import refuse_impossible
 from sfumato.mechanisms.filter.latent_mechanism import LatentMechanism
 from sfumato.mechanisms.filter.min_max_game import ROUNDS, Choice, Labels, MinMaxGame, Rules, Spent
+from sfumato.mechanisms.label_targets import target, told, widths
 from sfumato.mechanisms.parameters import learning_rate, number, whole
 from sfumato.mechanisms.training import train
 from sfumato.nets.training_loop import as_tensor
@@ -40,10 +41,13 @@ _AT_ONCE = 1024
 class Filter(LatentMechanism):
     """Hides every private label and serves the first utility label: z̃ = z + m(μ, ε₀, y) + A_ε·ε.
 
-    All losses are in units of log(classes), so that β means the same for ten classes and for two.
+    All losses are in units of log(classes), so that β means the same for ten classes and for two. A number counts by
+    its squared error in units of its variance.
     """
 
     name = "filter"
+    serves_numbers = True
+    hides_numbers = True  # h regresses it, and the filter is told the number
     shape: ClassVar[Shape] = "nonlinear"
     first_noise: ClassVar[float] = 0.5
     """Share of the budget that the noise begins with; training takes back what costs utility."""
@@ -62,15 +66,15 @@ class Filter(LatentMechanism):
         super()._build(schema)
         torch.manual_seed(derive_seed(self.seed, "filter", "weights"))
         latent = self.base_.latent
-        self.filter_: Filters = filters(self.shape, 1, latent, sum(map(len, schema.private.values())))
-        self.classifier_ = BatchedMLP(1, latent, *self.hidden(latent), len(next(iter(schema.utility.values()))))
+        self.filter_: Filters = filters(self.shape, 1, latent, sum(widths(schema, tuple(schema.private))))
+        self.classifier_ = BatchedMLP(1, latent, *self.hidden(latent), schema.width(next(iter(schema.utility))))
 
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
         if len(data) < FEWEST_RECORDS:
             raise DataError(f"{data.name}: a filter needs {FEWEST_RECORDS} records at least, got {len(data)}.")
         first = next(iter(data.utility))
         served = {first: data.utility[first]}
-        refuse_impossible(data.private, data.utility, data.name)
+        refuse_impossible(data.private, data.utility, data.name, data.schema.numbers)
         self._fit_base(data, run, start)
         mean, variance = self.base_.posterior(data.x)
         choice = Choice(
@@ -124,11 +128,9 @@ class Filter(LatentMechanism):
         return released.numpy()
 
     def _one_hot(self, private: Mapping[str, IntArray]) -> Tensor:
-        parts = [
-            nn.functional.one_hot(as_tensor(private[label]), len(classes))
-            for label, classes in self.schema_.private.items()
-        ]
-        return torch.cat(parts, dim=1).float()
+        schema = self.schema_
+        parts = [told(target(label, private[label], schema), schema.width(label)) for label in schema.private]
+        return torch.cat(parts, dim=1)
 
     def measure_spent(self, data: Dataset) -> tuple[float, tuple[float, float]]:
         """The mean divergence of these records' release from their latents, and its interval."""

@@ -23,8 +23,9 @@ from sfumato.core.schema import Schema
 from sfumato.mechanisms.filter.batched_mlp import BatchedMLP
 from sfumato.mechanisms.filter.budget import enforce, mean_spent
 from sfumato.mechanisms.filter.filter_networks import Shape, filters
+from sfumato.mechanisms.label_targets import guess_loss, targets, told, widths
 from sfumato.mechanisms.storage import load_state_of, state_of
-from sfumato.nets.training_loop import as_tensor, decay_rate, take_step
+from sfumato.nets.training_loop import decay_rate, take_step
 from sfumato.privacy.divergence import Divergence, divergence
 
 ROUNDS = 50
@@ -45,15 +46,14 @@ _WIDEST = 10.0
 
 @dataclass(frozen=True)
 class Labels:
-    """Codes of some labels for every latent, (labels, N), and the number of classes of each."""
+    """Targets of some labels for every latent, (labels, N), and the number of classes of each, 1 for a number."""
 
     codes: Tensor
     classes: tuple[int, ...]
 
     @classmethod
     def of(cls, labels: Mapping[str, IntArray], schema: Schema) -> Labels:
-        codes = torch.stack([as_tensor(values) for values in labels.values()])
-        return cls(codes, tuple(len(schema.classes(name)) for name in labels))
+        return cls(targets(labels, schema), widths(schema, tuple(labels)))
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class MinMaxGame:
         D = divergence(self.rules.divergence, shift[:, :_MEASURED], self.variance[few], factor[:, None]).mean(1)
         defined = torch.where(torch.isfinite(D), D, torch.zeros_like(D))
         excess = F.relu(defined / self.budget - 1).clamp(max=10.0).square()  # Eq. 3
-        hidden, served = self._adversary(z, rows), self._utility(z, rows)
+        hidden, served = self._adversary(z, rows, most=1.0), self._utility(z, rows)
         take_step(self.optimisers["f"], (self.rules.beta * served - hidden + _STEEP * excess).sum())  # Eq. 2
         with torch.no_grad():  # far outside the budget (or where it has no value) gradients do not lead back
             self.f.scale.mul_(torch.where(D / self.budget <= 2.0, 1.0, 0.95))
@@ -191,16 +191,16 @@ class MinMaxGame:
         return mean + sample + shift + torch.bmm(noise, factor.mT), shift, factor
 
     def _one_hot(self, rows: Tensor) -> Tensor:
-        """The private labels of rows (U, B) as (U, B, Σ classes)."""
+        """The private labels of rows (U, B) as (U, B, Σ classes); a number stands for itself."""
         codes = self.private.at(rows)
-        parts = [F.one_hot(codes[:, place], classes) for place, classes in enumerate(self.private_classes)]
+        parts = [told(codes[:, place], classes) for place, classes in enumerate(self.private_classes)]
         return torch.cat(parts, dim=-1).to(self.mean.dtype)
 
-    def _adversary(self, z: Tensor, rows: Tensor) -> Tensor:
-        return _cross_entropy(self.h(z), self.private.at(rows), self.private_classes)
+    def _adversary(self, z: Tensor, rows: Tensor, most: float = math.inf) -> Tensor:
+        return _loss(self.h(z), self.private.at(rows), self.private_classes, most)
 
     def _utility(self, z: Tensor, rows: Tensor) -> Tensor:
-        return _cross_entropy(self.nu(z), self.utility.at(rows), self.utility_classes)
+        return _loss(self.nu(z), self.utility.at(rows), self.utility_classes)
 
     def enforce(self) -> list[Spent]:
         """Make every filter keep its budget on the user's held-out records; what each spends there."""
@@ -266,15 +266,22 @@ def _hold_out(own: Tensor, seed: int) -> tuple[Tensor, Tensor]:
     return own[order[:held]], own[order[held:]]
 
 
-def _cross_entropy(logits: Tensor, codes: Tensor, classes: Sequence[int]) -> Tensor:
-    """The cross entropy of each user in units of log(classes), a mean over labels, (U,).
+def _loss(scores: Tensor, codes: Tensor, classes: Sequence[int], most: float = math.inf) -> Tensor:
+    """The loss of each user in units of what a guess loses, a mean over labels, (U,).
 
-    Logits are (U, B, Σ classes), codes (U, P, B). In these units guessing costs about 1 whatever the label, so that β
-    means the same for a digit and for a yes or no.
+    Of classes it is the cross entropy in units of log(classes), of a number the squared error in units of its variance.
+    Scores are (U, B, Σ classes), codes (U, P, B). In these units guessing costs about 1 whatever the label, so that β
+    means the same for a digit and for a yes or no. The error of a number counts up to ``most``: a square grows without
+    end, and to be wrong by more than a guess hides nothing.
     """
     losses, at = [], 0
     for place, count in enumerate(classes):
-        part = logits[:, :, at : at + count].transpose(1, 2)
-        losses.append(F.cross_entropy(part, codes[:, place], reduction="none").mean(1) / math.log(count))
+        part = scores[:, :, at : at + count]
+        wanted = codes[:, place]
+        if count == 1:
+            loss = (part[:, :, 0] - wanted).square().mean(1).clamp(max=most)
+        else:
+            loss = F.cross_entropy(part.transpose(1, 2), wanted.long(), reduction="none").mean(1) / guess_loss(count)
+        losses.append(loss)
         at += count
     return torch.stack(losses).mean(0)

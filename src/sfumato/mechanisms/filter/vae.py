@@ -52,6 +52,7 @@ class VAE(Mechanism):
     epochs: int = whole(default=20, low=1, high=10_000, help="passes over the owner's records")
     batch: int = whole(default=100, low=8, high=65_536, help="records in a mini-batch")
 
+    serves_numbers = True  # it looks at no label
     traits = Traits(role="control", unprotected="latent", randomised=True)
 
     def _build(self, schema: Schema) -> None:

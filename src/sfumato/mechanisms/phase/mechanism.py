@@ -54,6 +54,7 @@ class Phase(CutNetwork):
     """
 
     name = "phase"
+    serves_numbers = False  # only classes are read from what comes back encrypted
     knob = "d"
     spare = ("critic", "inverter")
 

@@ -145,12 +145,12 @@ def _fit_users(
     from sfumato.workflow import fit_users
 
     if base is None:
-        raise UsageError("--users needs the autoencoder that all filters share: --base RUN.")
+        raise UsageError("--users needs the run that all filters build on, and whose records they use: --base RUN.")
     given = next((option for option, value in pointless.items() if value is not None), "--resume" if resume else None)
     if given is not None:
         raise UsageError(f"{given} has no meaning with --users: labels stand in the table, records come with --base.")
     folder = out or Path("runs") / f"{name}-users"
     with Talk(quiet) as talk:
         talk.say(f"{name}: fit")
-        found = fit_users(name, table, base, folder, params, progress=talk.epoch)
-    print_result(json, found, f"{folder}: {len(found)} filters\nnext: sfumato audit {found[0]['run']}")
+        found = fit_users(name, table, base, folder, params, progress=talk.epoch, warn=talk.say)
+    print_result(json, found, f"{folder}: {len(found)} filters\nnext: sfumato audit {folder}")

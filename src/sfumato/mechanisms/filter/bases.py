@@ -19,11 +19,11 @@ Own = Literal["vae", "pca", "raw"]
 OWN: tuple[Own, ...] = ("vae", "pca", "raw")
 """Bases that are made on the spot, by name."""
 
-_WIDEST = 256
-"""Numbers that a filter moves one by one: its noise costs the cube of their number."""
-_SIDE, _FACES, _DIGITS = 48, 20_000, 500
-"""Pictures of so many pixels a side need so many records for an autoencoder worth having; smaller ones fewer."""
-_FACE_LATENT = 50
+_NARROW, _LEARNABLE = 32, 256
+"""Numbers that a filter moves one by one, and of a table's row that an autoencoder learns."""
+_SIDE, _LARGE, _FEW = 48, 20_000, 500
+"""Pictures of so many pixels a side need so many records for an autoencoder worth having; other records fewer."""
+_PICTURE_LATENT = 50
 """Numbers in a latent of large pictures, as in the paper (§6.5.1)."""
 
 
@@ -31,6 +31,7 @@ _FACE_LATENT = 50
 class Base(Protocol):
     """Something that gives a distribution of latents for a record."""
 
+    title: str
     schema_: Schema
     latent: int
     absent_: Any
@@ -57,14 +58,15 @@ class Base(Protocol):
 def default_base(schema: Schema, records: int) -> Own:
     """What serves records of this kind, if there are so many of them.
 
-    Vectors and table rows leave nothing out that a user may want: as they are, or their leading components where they
-    are many. An autoencoder has to be learnt, and that takes pictures: fewer give a grey mean.
+    An autoencoder has to be learnt: from few records, or for rows of very many categories, it gives a grey mean, and of
+    vectors it loses what is not loud. Components keep more, and numbers that are few stay as they are.
     """
+    if schema.kind == "table" and all(column.kind == "numeric" for column in schema.columns):
+        return "raw" if schema.size <= _NARROW else "pca"
     if schema.kind == "table":
-        return "raw" if schema.size <= _WIDEST else "pca"
+        return "vae" if schema.size <= _LEARNABLE and records >= _FEW else "pca"
     if schema.kind == "image":
-        large = min(schema.shape[1:]) >= _SIDE
-        return "vae" if records >= (_FACES if large else _DIGITS) else "pca"
+        return "vae" if records >= (_LARGE if _is_large(schema) else _FEW) else "pca"
     return "pca"
 
 
@@ -72,8 +74,12 @@ def made(name: Own, data: Dataset, seed: int, components: int) -> Base:
     """A base of that name, fitted to the owner's records."""
     if name != "vae":
         return FixedEncoder.own(name, data.schema, data.x, components)
-    large = data.schema.kind == "image" and min(data.schema.shape[1:]) >= _SIDE
-    return VAE(seed=seed, **({"latent": _FACE_LATENT} if large else {})).fit(data)
+    own = {"latent": _PICTURE_LATENT} if _is_large(data.schema) else {}
+    return VAE(seed=seed, **own).fit(data)
+
+
+def _is_large(schema: Schema) -> bool:
+    return schema.kind == "image" and min(schema.shape[1:]) >= _SIDE
 
 
 def given(base: Base | Mechanism | nn.Module, data: Dataset) -> Base:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["pca", "raw", "run", "module"]
 
+_TITLES = {"pca": "principal components", "raw": "the records' own numbers", "module": "an encoder of the owner's"}
 SPREAD = 0.2
 """s, in deviations of a latent."""
 FIXED = "fixed.json"
@@ -111,6 +112,7 @@ class FixedEncoder:
     def __init__(self, kind: Kind, schema: Schema, front: nn.Module, source: Mechanism | None = None) -> None:
         self.kind, self.schema_, self._source = kind, schema, source
         self.absent_: tuple[str, ...] = ()
+        self.title = _TITLES.get(kind) or f"the encoder of a {'' if source is None else source.name}"
         shape = _features(front, schema)
         self.latent = torch.Size(shape).numel()
         self.encoder_ = nn.Sequential(front, Standardised(self.latent)).requires_grad_(False).eval()

@@ -40,6 +40,7 @@ class VAE(Mechanism):
     """Releases z ~ q(z|x)."""
 
     name = "vae"
+    title = "a variational autoencoder"
     spare = ("decoder",)
 
     latent: int = whole(default=10, low=1, high=4096, help="d, the numbers in a latent")

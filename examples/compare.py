@@ -3,8 +3,8 @@
     python examples/compare.py notes.npz --x v --id note --utility topic --private gender none leace filter gaussian
 
 Each mechanism is fitted on the owner's records, attacked by all probes of an audit at the usual effort and, with
---reidentify, by all attacks that look for the record; one line of a Markdown table each. A setting follows the name:
-filter:base=pca:budget=600.
+--reidentify, by all attacks that look for the record; one line of a Markdown table each. Settings follow the name, and
+a base may be another mechanism with settings of its own: filter:budget=600, "filter:base=dnn(epochs=20)".
 """
 
 from __future__ import annotations
@@ -51,14 +51,23 @@ def main() -> None:
     effort, controls = replace(CPU, threats=threats), Controls(given.controls)
     print("| " + " | ".join(HEAD) + " |\n|" + "---|" * len(HEAD), flush=True)
     for words in given.mechanisms:
-        name, *settings = words.split(":")
-        cls = mechanism_class(name)
-        params = {key: read(value) for key, value in (one.split("=") for one in settings)}
         started = time.perf_counter()
-        fitted = cls(**{**params, "seed": given.seed}).fit(splits.owner)
+        fitted = made(*words.split(":"), owner=splits.owner, seed=given.seed)
         seconds = time.perf_counter() - started
         found = audit(fitted, splits, effort=effort, seed=given.seed, controls=controls)
         print(f"| {' | '.join(row(words, found, seconds))} |", flush=True)
+
+
+def made(name: str, *settings: str, owner: sfumato.Dataset, seed: int) -> Any:
+    """The mechanism of that name with these settings, fitted."""
+    params: dict[str, Any] = {"seed": seed}
+    for key, value in (one.split("=", 1) for one in settings):
+        of, bracket, inside = value.partition("(")
+        if bracket:
+            params[key] = made(of, *inside.rstrip(")").split(","), owner=owner, seed=seed)
+        else:
+            params[key] = read(value)
+    return mechanism_class(name)(**params).fit(owner)
 
 
 def read(text: str) -> Any:

@@ -13,6 +13,7 @@ from sklearn.metrics import roc_auc_score
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError
 from sfumato.core.schema import Column, Schema
+from sfumato.mechanisms.base import FitWarning
 from sfumato.mechanisms.baselines.concept_erasure import LEACE, Eraser
 
 
@@ -92,3 +93,26 @@ def test_it_needs_a_private_label_to_learn_and_none_to_release(straight: Dataset
 def test_records_wider_than_a_covariance_can_be_learnt_are_refused(straight: Dataset) -> None:
     with pytest.raises(DataError, match="more than widest=5"):
         LEACE(widest=5).fit(straight)
+
+
+def test_a_table_with_categories_is_warned_about(parity_table: Dataset) -> None:
+    """Whoever lacks a rare category has what was read of the label in its column."""
+    with pytest.warns(FitWarning, match="made for vectors"):
+        fitted = LEACE().fit(parity_table)
+    common = parity_table.take(slice(1, None))  # nobody in it has the rare category
+    column = fitted.release(common).payload[:, 6].astype(np.float64)
+    assert np.ptp(common.x[:, 6]) == 0
+    assert max(area := roc_auc_score(common.private["y"], column), 1 - area) > 0.9
+
+
+@pytest.fixture
+def parity_table() -> Dataset:
+    """Four numbers that tell the label, and three categories, of which one person alone has the last."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 600)
+    numbers = (0.5 + 0.1 * (2 * y[:, None] - 1) + 0.06 * rng.normal(size=(600, 4))).clip(0, 1)
+    jobs = np.eye(3)[np.r_[2, rng.integers(0, 2, 599)]]
+    columns = (*(Column(f"n{i}", "numeric") for i in range(4)), Column("job", "categorical", ("a", "b", "c")))
+    schema = Schema("table", (7,), utility={"u": ("a", "b")}, private={"y": ("a", "b")}, columns=columns)
+    x = np.concatenate([numbers, jobs], axis=1).astype(np.float32)
+    return Dataset(x, schema, utility={"u": np.arange(600) % 2}, private={"y": y})

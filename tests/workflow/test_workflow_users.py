@@ -86,14 +86,14 @@ def test_a_line_that_cannot_be_is_named_and_nothing_is_left(
 
 @pytest.fixture(scope="module")
 def wearers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Six people with 130 rows each, and a base of their records."""
+    """Fifteen people with 110 rows each, and a base of their records."""
     folder = tmp_path_factory.mktemp("wearers")
     rng = np.random.default_rng(0)
     rows = []
-    for row in range(780):
+    for row in range(1650):
         walks, old = rng.integers(2), rng.integers(2)
         x = ",".join(f"{0.2 * rng.normal() + place:.4f}" for place in (walks, old, 0.5))
-        rows.append(f"p{row % 6},{x},{('sit', 'walk')[walks]},{('young', 'old')[old]}")
+        rows.append(f"p{row % 15},{x},{('sit', 'walk')[walks]},{('young', 'old')[old]}")
     (folder / "wear.csv").write_text("\n".join(["who,a,b,c,activity,age", *rows]) + "\n")
     data = {"source": str(folder / "wear.csv"), "x": ["a", "b", "c"], "utility": ["activity"], "id": "who"}
     fit_run(resolve("vae", {**data, "private": ["age"]}, {"epochs": 6, "latent": 3}, seed=0), folder / "vae")
@@ -104,7 +104,7 @@ def parts_of(wearers: tuple[Path, Path]) -> tuple[list[str], list[str]]:
     """Who is in the owner's part, and who is set aside."""
     splits = load_splits(str(wearers[0]), x=["a", "b", "c"], utility=["activity"], private=["age"], id="who", seed=0)
     owners = sorted(set(splits.owner.ids.tolist()))
-    return owners, sorted({f"p{number}" for number in range(6)} - set(owners))
+    return owners, sorted({f"p{number}" for number in range(15)} - set(owners))
 
 
 def by_id(folder: Path, *lines: str) -> Path:
@@ -117,14 +117,14 @@ def test_users_are_found_by_the_id_of_the_data(wearers: tuple[Path, Path], tmp_p
     users = by_id(tmp_path, f"ann,age,activity,{first}", f"bob,activity,age,{second}", f"far,age,activity,{aside}")
     said: list[str] = []
     found = fit_users("filter-linear", users, wearers[1], tmp_path / "out", QUICK, warn=said.append)
-    assert [(user["user"], user["records"]) for user in found] == [("ann", 130), ("bob", 130)]
+    assert [(user["user"], user["records"]) for user in found] == [("ann", 110), ("bob", 110)]
     assert any("1 of 3 users get no filter (far): their records are set aside for the audit" in line for line in said)
 
 
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (["ann,age,activity,p9"], "user 'ann' has id 'p9', of whom wear has no record"),
+        (["ann,age,activity,p99"], "user 'ann' has id 'p99', of whom wear has no record"),
         (["ann,age,activity,{own}", "bob,activity,age,{own};{other}"], "id '{own}' belongs to both 'ann' and 'bob'"),
         (["ann,age,activity,{aside}"], r"the records of all users \(ann\) are set aside"),
     ],

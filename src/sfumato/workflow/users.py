@@ -79,7 +79,7 @@ def fit_users(
         name: replace(user, private=_called(user.private), utility=_called(user.utility))
         for name, user in users.items()
     }
-    shared = given(load_mechanism(base), splits.owner)
+    shared = given(load_mechanism(base), splits.owner, settings.components)
     for label in dict.fromkeys(user.utility[0] for user in named.values()):
         _tell(shared, label, splits.owner, seed, warn)
     fitted = fit_together(named, splits.owner, shared, settings, progress=progress)

@@ -34,13 +34,17 @@ _TOLERANCE = 0.01
 
 class Eraser(nn.Module):
     """x (B, *shape) → x − (x − μ)·right·left, of the same shape; ``right`` (D, k) reads the labels, ``left`` (k, D)
-    takes them out."""
+    takes them out.
+
+    In double precision: where a direction is constant (one-hot columns add up to 1), the rounding of single precision
+    would leave the label there, far too small to see and large enough for least squares.
+    """
 
     def __init__(self, size: int, directions: int) -> None:
         super().__init__()
-        self.register_buffer("mean", torch.zeros(size))
-        self.register_buffer("right", torch.zeros(size, directions))
-        self.register_buffer("left", torch.zeros(directions, size))
+        self.register_buffer("mean", torch.zeros(size, dtype=torch.float64))
+        self.register_buffer("right", torch.zeros(size, directions, dtype=torch.float64))
+        self.register_buffer("left", torch.zeros(directions, size, dtype=torch.float64))
         self.mean: Tensor
         self.right: Tensor
         self.left: Tensor
@@ -49,8 +53,9 @@ class Eraser(nn.Module):
         """The eraser of codes z (N, k) from vectors x (N, D)."""
         from sklearn.covariance import ledoit_wolf
 
+        x, z = x.double(), z.double()
         mean = x.mean(0)
-        x, z = x.double() - mean.double(), z.double() - z.double().mean(0)
+        x, z = x - mean, z - z.mean(0)
         covariance = torch.as_tensor(ledoit_wolf(x.cpu().numpy(), assume_centered=True)[0]).to(x)
         values, vectors = torch.linalg.eigh(covariance)
         some = values > values[-1] * len(values) * torch.finfo(values.dtype).eps
@@ -60,12 +65,12 @@ class Eraser(nn.Module):
         found, strength, _ = torch.linalg.svd(whiten @ (x.T @ z) / len(x), full_matrices=False)
         found = found * (strength > _TOLERANCE)
         self.mean.copy_(mean)
-        self.right.copy_((whiten @ found).float())
-        self.left.copy_((found.T @ colour).float())
+        self.right.copy_(whiten @ found)
+        self.left.copy_(found.T @ colour)
 
     def forward(self, x: Tensor) -> Tensor:
-        flat = x.flatten(1)
-        return (flat - (flat - self.mean) @ self.right @ self.left).reshape(x.shape)
+        flat = x.flatten(1).double()
+        return (flat - (flat - self.mean) @ self.right @ self.left).to(x.dtype).reshape(x.shape)
 
 
 class LEACE(Mechanism):
@@ -91,6 +96,11 @@ class LEACE(Mechanism):
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
         if not data.private:
             raise DataError(f"leace erases private labels and {data.name} has none: name one with --private.")
+        if any(column.kind == "categorical" for column in data.schema.columns):
+            self._warn(
+                "leace is made for vectors: in a table with categories the column of one that hardly anybody has "
+                "carries what was read of the label, for everybody else to read. Erase from features (a dnn) instead."
+            )
         codes = check_private(data.private, data.schema, len(data), self.name, data.name)
         parts = [
             nn.functional.one_hot(as_tensor(codes[label]), len(classes))

@@ -82,15 +82,15 @@ def _is_large(schema: Schema) -> bool:
     return schema.kind == "image" and min(schema.shape[1:]) >= _SIDE
 
 
-def given(base: Base | Mechanism | nn.Module, data: Dataset) -> Base:
+def given(base: Base | Mechanism | nn.Module, data: Dataset, components: int) -> Base:
     """A base of the user's: an autoencoder as it is; the encoder of anything else brought to the scale of the data."""
     if isinstance(base, (VAE, FixedEncoder)):
         return base
     if isinstance(base, Mechanism):
         base._check_fitted()
-        return FixedEncoder.of_mechanism(base, data.x)
+        return FixedEncoder.of_mechanism(base, data.x, components)
     if isinstance(base, nn.Module):
-        return FixedEncoder.of_network(base, data.schema, data.x)
+        return FixedEncoder.of_network(base, data.schema, data.x, components)
     raise UsageError(
         f"base must be a run folder, one of {', '.join(OWN)}, a fitted mechanism or a network, got {base!r}."
     )

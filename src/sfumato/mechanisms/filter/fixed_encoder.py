@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from sfumato.core import compute
 from sfumato.core.dataset import FloatArray
@@ -40,6 +41,10 @@ _SOURCE = "run"
 _FLOOR = 0.2
 """Of the root mean square deviation: a number that hardly ever changes is not blown up beyond 5 of its own."""
 _FEWEST = 1e-6
+_EDGE = 1e-4
+"""What lies beyond a range comes this close to its end: at the end it would be the very value of somebody."""
+_NARROW = 128
+"""Numbers of an encoder that a filter moves one by one; of a wider one its leading components."""
 _SOME = 4_000
 """Records from which components are learnt, at most: every n-th."""
 
@@ -66,18 +71,28 @@ class Standardised(nn.Module):
 
 
 class Back(nn.Module):
-    """(B, d) → records (B, *shape) in [0, 1]: the inverse of ``Standardised`` and, for components, the way back."""
+    """(B, d) → records (B, *shape) in [0, 1]: the inverse of ``Standardised`` and, for components, the way back; of a
+    table the likeliest row."""
 
-    def __init__(self, encoder: nn.Sequential, shape: tuple[int, ...]) -> None:
+    def __init__(self, encoder: nn.Sequential, schema: Schema) -> None:
         super().__init__()
-        self._encoder, self._shape = [encoder], shape  # in a list: its weights are stored with the encoder
+        self._encoder, self._schema = [encoder], schema  # in a list: its weights are stored with the encoder
 
     def forward(self, z: Tensor) -> Tensor:
         front, standard = self._encoder[0][0], self._encoder[0][1]
         values = z * standard.deviation + standard.mean
         if isinstance(front, Components):
             values = values @ front.basis.T + front.middle
-        return values.clamp(0.0, 1.0).reshape(-1, *self._shape)
+        values = values.clamp(_EDGE, 1.0 - _EDGE)
+        at = 0
+        for column in self._schema.columns:
+            if column.kind == "categorical":
+                part = values[:, at : at + column.width]
+                values[:, at : at + column.width] = F.one_hot(part.argmax(1), column.width).to(values.dtype)
+            elif column.nullable:
+                values[:, at + 1] = (values[:, at + 1] > 0.5).to(values.dtype)
+            at += column.width
+        return values.reshape(-1, *self._schema.shape)
 
 
 class Components(nn.Module):
@@ -98,7 +113,7 @@ class Components(nn.Module):
         square = (centred @ centred.T if few else centred.T @ centred).double()
         _, vectors = torch.linalg.eigh(square)
         leading = vectors.flip(1)[:, : self.basis.shape[1]].float()
-        basis = torch.nn.functional.normalize(centred.T @ leading, dim=0) if few else leading
+        basis = F.normalize(centred.T @ leading, dim=0) if few else leading
         largest = basis.gather(0, basis.abs().argmax(0, keepdim=True))
         self.basis.copy_(basis * largest.sign())
 
@@ -109,39 +124,46 @@ class Components(nn.Module):
 class FixedEncoder:
     """A deterministic encoder as the base of a filter. ``fit`` learns its scale, and the components of ``pca``."""
 
-    def __init__(self, kind: Kind, schema: Schema, front: nn.Module, source: Mechanism | None = None) -> None:
-        self.kind, self.schema_, self._source = kind, schema, source
+    def __init__(
+        self, kind: Kind, schema: Schema, front: nn.Module, source: Mechanism | None = None, components: int = 0
+    ) -> None:
+        self.kind, self.schema_, self._source, self._components = kind, schema, source, components
         self.absent_: tuple[str, ...] = ()
         self.title = _TITLES.get(kind) or f"the encoder of a {'' if source is None else source.name}"
-        shape = _features(front, schema)
-        self.latent = torch.Size(shape).numel()
+        if components:
+            front = nn.Sequential(front, Components(_features(front, schema), components))
+        self.latent = _features(front, schema)
         self.encoder_ = nn.Sequential(front, Standardised(self.latent)).requires_grad_(False).eval()
         own = kind in ("pca", "raw")
-        self.decoder_: nn.Module | None = Back(self.encoder_, schema.shape) if own else None
+        self.decoder_: nn.Module | None = Back(self.encoder_, schema) if own else None
 
     @classmethod
     def own(cls, kind: Literal["pca", "raw"], schema: Schema, x: FloatArray, components: int) -> FixedEncoder:
         """Principal components of the owner's records x (N, *shape), or these themselves."""
-        made = compute.bring(cls(kind, schema, _front(kind, schema, min(components, schema.size, len(x) - 1))))
-        front = made.encoder_[0]
-        if isinstance(front, Components):
-            step = -(-len(x) // _SOME)
-            front.learn(as_tensor(x)[::step].flatten(1).clone())
-        return made._scaled(x)
+        return cls(kind, schema, _front(kind, schema, min(components, schema.size, len(x) - 1)))._learnt(x)
 
     @classmethod
-    def of_network(cls, network: nn.Module, schema: Schema, x: FloatArray) -> FixedEncoder:
-        """A network of the user's."""
-        return compute.bring(cls("module", schema, copy.deepcopy(network)))._scaled(x)
+    def of_network(cls, network: nn.Module, schema: Schema, x: FloatArray, components: int) -> FixedEncoder:
+        """A network of the user's, or the ``components`` of what it gives, where that is wide."""
+        front = copy.deepcopy(network)
+        return cls("module", schema, front, components=_fewer(front, schema, len(x), components))._learnt(x)
 
     @classmethod
-    def of_mechanism(cls, source: Mechanism, x: FloatArray) -> FixedEncoder:
-        """The public encoder of a fitted mechanism, without its noise."""
-        return compute.bring(cls("run", source.schema_, copy.deepcopy(_public(source)), source))._scaled(x)
+    def of_mechanism(cls, source: Mechanism, x: FloatArray, components: int) -> FixedEncoder:
+        """The public encoder of a fitted mechanism, without its noise; its ``components``, where it is wide."""
+        front, schema = copy.deepcopy(_public(source)), source.schema_
+        return cls("run", schema, front, source, _fewer(front, schema, len(x), components))._learnt(x)
 
-    def _scaled(self, x: FloatArray) -> FixedEncoder:
+    def _learnt(self, x: FloatArray) -> FixedEncoder:
+        """With components and scale of the owner's records."""
+        compute.bring(self)
         front, scale = self.encoder_[0], self.encoder_[1]
         assert isinstance(scale, Standardised)
+        if isinstance(front, Components):
+            front.learn(as_tensor(x)[:: _every(len(x))].flatten(1).clone())
+        elif self._components:
+            some = forward_in_batches(front[0], as_tensor(x)[:: _every(len(x))])
+            front[1].learn(some.flatten(1))
         scale.learn(forward_in_batches(front, as_tensor(x)).flatten(1))
         return self
 
@@ -179,7 +201,8 @@ class FixedEncoder:
         """The weights of the whole encoder, and what it is; never its code."""
         (folder / WEIGHTS).mkdir(parents=True, exist_ok=True)
         front = self.encoder_[0]
-        about = {"kind": self.kind, "latent": self.latent, "architecture": " ".join(str(front).split())}
+        about = {"kind": self.kind, "latent": self.latent, "components": self._components}
+        about["architecture"] = " ".join(str(front[0] if self._components else front).split())
         write_tensors(folder / WEIGHTS / "encoder.safetensors", self.encoder_.state_dict())
         write_json(folder / SCHEMA, self.schema_.to_json())
         if self._source is not None:
@@ -204,7 +227,7 @@ class FixedEncoder:
                 f"the base in {folder} is your own network, of which only the weights are stored "
                 f"({about['architecture'][:120]}): give a network of that form again, load(folder, base=network)."
             )
-        made = cls(kind, schema, copy.deepcopy(front), source)
+        made = cls(kind, schema, copy.deepcopy(front), source, int(about["components"]))
         weights = {f"encoder.{name}": tensor for name, tensor in tensors.items()}
         load_state_of({"encoder": made.encoder_}, weights, f"the base in {folder}")
         return made
@@ -225,10 +248,20 @@ def _front(kind: Kind, schema: Schema, components: int) -> nn.Module:
     return nn.Flatten() if kind == "raw" else Components(schema.size, components)
 
 
-def _features(front: nn.Module, schema: Schema) -> tuple[int, ...]:
-    """The shape of what an encoder makes of one record."""
+def _fewer(network: nn.Module, schema: Schema, records: int, components: int) -> int:
+    """How many components are taken of what a network gives; 0: it is narrow enough as it is."""
+    wide = _features(network, schema) > _NARROW
+    return min(components, records - 1) if wide else 0
+
+
+def _every(records: int) -> int:
+    return -(-records // _SOME)
+
+
+def _features(front: nn.Module, schema: Schema) -> int:
+    """How many numbers an encoder makes of one record."""
     try:
-        return output_shape(front, schema.shape)
+        return torch.Size(output_shape(front, schema.shape)).numel()
     except (RuntimeError, ValueError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split())[:160]
         raise UsageError(

@@ -10,7 +10,6 @@ from typing import Any, Self
 
 from torch import Tensor, nn
 
-from sfumato.core import compute
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.randomness import Randomness
@@ -46,7 +45,7 @@ class LatentMechanism(Mechanism):
         builds_on=True,
         help=f"{', '.join(OWN)}, a run folder, a fitted mechanism or network (Python); empty: by kind and size of data",
     )
-    components: int = whole(default=64, low=1, high=4096, help="numbers in a latent of base=pca")
+    components: int = whole(default=64, low=1, high=4096, help="numbers in a latent of base=pca, or of a wide encoder")
     budget: float = number(default=300.0, low=0.0, high=1e9, above_low=True, help="b: mean divergence from the latent")
     divergence: str = choice(default="kl", options=DIVERGENCES, help="the unit of the budget")
     output: str = choice(default="latent", options=OUTPUTS, help="what leaves: the latent, or data decoded from it")
@@ -104,8 +103,8 @@ class LatentMechanism(Mechanism):
             name = next((own for own in OWN if own == self.base), None)
             base = bases.made(name or bases.default_base(data.schema, len(data)), data, self.seed, self.components)
         else:
-            base = bases.given(self._given, data)
-        self._take(compute.bring(base))
+            base = bases.given(self._given, data, self.components)
+        self._take(base)
         if inside is not None:
             base.save(inside)
         self._probe(data)

@@ -20,14 +20,14 @@ def refuse_impossible(private: Mapping[str, IntArray], utility: Mapping[str, Int
             )
     for label, codes in private.items():
         for served, useful in utility.items():
-            if _follows(codes, useful):
+            if follows(codes, useful):
                 raise DataError(
                     f"{who}: the private column '{label}' is a function of the utility column '{served}': whoever "
                     f"learns '{served}' knows it. Serve or hide something else."
                 )
 
 
-def _follows(codes: IntArray, given: IntArray) -> bool:
+def follows(codes: IntArray, given: IntArray) -> bool:
     """Whether each value of ``given`` goes with a single value of ``codes``."""
     pairs = np.unique(np.stack([given, codes]), axis=1)
     return bool(pairs.shape[1] == len(np.unique(given)))

@@ -21,6 +21,7 @@ from sfumato.mechanisms.filter import bases
 from sfumato.mechanisms.filter.base_probe import Kept, kept_by
 from sfumato.mechanisms.filter.bases import OWN, Base
 from sfumato.mechanisms.filter.fixed_encoder import FIXED, FixedEncoder
+from sfumato.mechanisms.filter.label_choices import follows
 from sfumato.mechanisms.parameters import anything, choice, number, whole
 from sfumato.privacy.divergence import DIVERGENCES, Divergence
 
@@ -111,15 +112,21 @@ class LatentMechanism(Mechanism):
 
     def _probe(self, data: Dataset) -> None:
         """Stop if the base lost what the release is for, say so if it lost a part of it."""
-        if not data.utility:
+        self.kept_: Kept | None = None
+        if not data.utility or self._tells(data):
             return
-        self.kept_: Kept | None = kept_by(self.base_, data, self.seed)
+        self.kept_ = kept_by(self.base_, data, self.seed)
         if self.kept_ is None:
             return
         if self.kept_.nothing:
             raise UsageError(f"{self.name}: {self.kept_}")
         if self.kept_.lost:
             self._warn(f"{self.name}: {self.kept_}")
+
+    def _tells(self, data: Dataset) -> bool:
+        """Whether a release can serve the utility label without the base: it follows from what is read beside it."""
+        served = next(iter(data.utility.values()))
+        return self.traits.reads_private and any(follows(served, codes) for codes in data.private.values())
 
     def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
         mean, variance = self.base_.posterior(x)

@@ -83,7 +83,11 @@ class LEACE(Mechanism):
 
     widest: int = whole(default=4096, low=2, high=20_000, help="most numbers in a record")
 
-    traits = Traits(role="baseline", needs_labels=False)
+    @property
+    def traits(self) -> Traits:
+        """Vectors leave in their own units, for whoever reads such vectors already."""
+        schema: Schema | None = self.__dict__.get("schema_")
+        return Traits(role="baseline", needs_labels=False, gives_records=schema is not None and schema.is_vectors)
 
     def _build(self, schema: Schema) -> None:
         if schema.size > self.widest:

@@ -86,18 +86,20 @@ def fit_users(
     found = []
     out.parent.mkdir(parents=True, exist_ok=True)
     with atomic(out) as part:
-        place = base
-        if not isinstance(load_mechanism(base), Base):  # an encoder on the scale of these records: kept once for all
-            place = out / BASE
+        own = not isinstance(load_mechanism(base), Base)  # an encoder on the scale of these records, kept once for all
+        if own:
             shared.save(part / BASE)
         for name, one in fitted.items():
             user = users[name]
-            one.base = str(place)
+            one.base = str(out / BASE if own else base)
             data = {**options, "utility": list(user.utility), "private": list(user.private)}
             stored = {key: value for key, value in one.stored_params().items() if key != "seed"}
             folder = RunFolder.create(part / name, resolve(mechanism, data, stored, seed=seed))
             folder.write_json(SPLITS, sealed(splits, counted=True))
             one.save(folder.path)
+            if own:  # relative to where the folder will be
+                about = folder.path / "base.json"
+                write_json(about, {**read_json(about), "folder": f"../{BASE}"})
             folder.finish()
             found.append(
                 {

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from sfumato.auditing import audit
 from sfumato.core.dataset import Dataset, Splits
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.run_folder import RunFolder, read_json
@@ -24,6 +25,7 @@ from sfumato.mechanisms.filter.bases import default_base, made
 from sfumato.mechanisms.filter.fixed_encoder import SPREAD, FixedEncoder
 from sfumato.mechanisms.filter.mechanism import Filter, LinearFilter
 from sfumato.mechanisms.filter.vae import VAE
+from sfumato.testing.attacks import TINY
 
 QUICK = {"steps": 50, "batch": 128}
 
@@ -120,8 +122,22 @@ def test_an_encoder_of_ones_own_is_stored_as_weights_and_given_again(owner: Data
     assert (again.release(owner, seed=1).payload == fitted.release(owner, seed=1).payload).all()
     with pytest.raises(DataError, match="do not fit the base"):
         Filter.load(tmp_path, base=nn.Sequential(nn.Linear(40, 12)))
-    with pytest.raises(UsageError, match="without a way back"):
-        fitted.decode(fitted.release(owner, seed=1).payload)
+
+
+def test_a_base_without_a_way_back_decodes_nothing_and_is_audited_all_the_same(owner: Dataset) -> None:
+    with pytest.raises(UsageError, match="takes a base with a way back"):
+        Filter(base=Half(), output="data", **QUICK).fit(owner)
+    parts = [owner.take(slice(a, b)) for a, b in ((0, 300), (300, 600), (600, 900))]
+    fitted = LinearFilter(base=Half(), **QUICK).fit(parts[0])
+    assert fitted.decode(fitted.release(owner, seed=1).payload) is None
+    found = audit(fitted, Splits(*parts), effort=replace(TINY, threats=("attribute",)))
+    assert "attribute:y" in found.worst and "decoded" not in found.gallery
+
+
+def test_a_second_fit_makes_its_base_anew(owner: Dataset) -> None:
+    mine = LinearFilter(base="pca", components=30, **QUICK).fit(owner)
+    first = mine.base_.digest
+    assert mine.fit(owner.take(slice(0, 400))).base_.digest != first
 
 
 def test_an_encoder_that_does_not_take_the_records_is_named(owner: Dataset) -> None:

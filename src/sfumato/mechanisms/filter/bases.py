@@ -32,6 +32,8 @@ class Base(Protocol):
     """Something that gives a distribution of latents for a record."""
 
     title: str
+    decodes: bool
+    """Whether there is a way back from latents to records."""
     schema_: Schema
     latent: int
     absent_: Any
@@ -40,7 +42,7 @@ class Base(Protocol):
         """Mean and variance of q(z|x) for checked records, (N, d) each."""
 
     def decode(self, payload: FloatArray) -> FloatArray:
-        """Records of latents, or a ``UsageError`` where there is no way back."""
+        """Records of latents, where there is a way back."""
 
     def public_encoder(self) -> nn.Module:
         """The network that everybody knows."""

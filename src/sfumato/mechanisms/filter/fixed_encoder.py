@@ -134,8 +134,8 @@ class FixedEncoder:
             front = nn.Sequential(front, Components(_features(front, schema), components))
         self.latent = _features(front, schema)
         self.encoder_ = nn.Sequential(front, Standardised(self.latent)).requires_grad_(False).eval()
-        own = kind in ("pca", "raw")
-        self.decoder_: nn.Module | None = Back(self.encoder_, schema) if own else None
+        self.decodes = kind in ("pca", "raw")
+        self.decoder_: nn.Module | None = Back(self.encoder_, schema) if self.decodes else None
 
     @classmethod
     def own(cls, kind: Literal["pca", "raw"], schema: Schema, x: FloatArray, components: int) -> FixedEncoder:
@@ -177,12 +177,8 @@ class FixedEncoder:
         return mean, torch.full_like(mean, SPREAD**2)
 
     def decode(self, payload: FloatArray) -> FloatArray:
-        """The record of a latent, where there is a way back."""
-        if self.decoder_ is None:
-            raise UsageError(
-                "this base is an encoder without a way back, so that only latents can leave: leave out output=data, "
-                "or take base=pca, base=raw or a vae."
-            )
+        """The record of a latent, where there is a way back (``decodes``)."""
+        assert self.decoder_ is not None
         return forward_in_batches(self.decoder_, as_tensor(payload)).numpy()
 
     def public_encoder(self) -> nn.Module:

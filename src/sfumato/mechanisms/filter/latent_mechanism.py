@@ -68,6 +68,7 @@ class LatentMechanism(Mechanism):
 
     def _build(self, schema: Schema) -> None:
         """A base that is given is checked at once; one that is made or scaled by the records waits for the fit."""
+        self.__dict__.pop("base_", None)  # of an earlier fit
         if isinstance(self.base, str) and (self.base == "" or self.base in OWN):
             return
         found = bases.stored(Path(self.base)) if isinstance(self.base, str) else self.base
@@ -83,6 +84,11 @@ class LatentMechanism(Mechanism):
 
     def _take(self, base: Base) -> None:
         """From here on the base is known; what depends on the size of its latents is built."""
+        if self.output == "data" and not base.decodes:
+            raise UsageError(
+                f"{self.name}: output=data takes a base with a way back, and this one is an encoder alone: leave it "
+                "out, or take base=pca, base=raw or a vae."
+            )
         self.base_ = base
 
     def _copies(self) -> int:
@@ -139,8 +145,11 @@ class LatentMechanism(Mechanism):
     ) -> FloatArray:
         """z̃ (N, d) for posteriors (N, d)."""
 
-    def decode(self, payload: FloatArray) -> FloatArray:
-        return payload if self.output == "data" else self.base_.decode(payload)
+    def decode(self, payload: FloatArray) -> FloatArray | None:
+        """Records of latents; None where the base has no way back."""
+        if self.output == "data":
+            return payload
+        return self.base_.decode(payload) if self.base_.decodes else None
 
     def public_encoder(self) -> nn.Module:
         return self.base_.public_encoder()

@@ -41,6 +41,7 @@ class VAE(Mechanism):
 
     name = "vae"
     title = "a variational autoencoder"
+    decodes = True
     spare = ("decoder",)
 
     latent: int = whole(default=10, low=1, high=4096, help="d, the numbers in a latent")

@@ -101,7 +101,7 @@ def schema_of(user: User, schema: Schema) -> Schema:
         schema,
         utility={name: schema.classes(name) for name in user.utility},
         private={name: schema.classes(name) for name in user.private},
-        sources={name: schema.sources.get(name, name) for name in (*user.utility, *user.private)},
+        sources={name: schema.sources[name] for name in (*user.utility, *user.private) if name in schema.sources},
     )
 
 

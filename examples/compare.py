@@ -4,7 +4,8 @@
 
 Each mechanism is fitted on the owner's records, attacked by all probes of an audit at the usual effort and, with
 --reidentify, by all attacks that look for the record; one line of a Markdown table each. Settings follow the name, and
-a base may be another mechanism with settings of its own: filter:budget=600, "filter:base=dnn(epochs=20)".
+a base may be another mechanism with settings of its own: filter:budget=600, "filter:base=dnn(epochs=20)". A run folder
+that was fitted on the same records is taken as it is.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def main() -> None:
     print("| " + " | ".join(HEAD) + " |\n|" + "---|" * len(HEAD), flush=True)
     for words in given.mechanisms:
         started = time.perf_counter()
-        fitted = made(*words.split(":"), owner=splits.owner, seed=given.seed)
+        run = Path(words)
+        fitted = sfumato.load_run(run) if run.is_dir() else made(*words.split(":"), owner=splits.owner, seed=given.seed)
         seconds = time.perf_counter() - started
         found = audit(fitted, splits, effort=effort, seed=given.seed, controls=controls)
         print(f"| {' | '.join(row(words, found, seconds))} |", flush=True)

@@ -203,7 +203,7 @@ def test_a_filter_of_another_autoencoder_is_refused(base: VAE, parity: Splits, t
     base.save(tmp_path / "vae")
     Filter(base=str(tmp_path / "vae"), **QUICK).fit(parity.owner).save(tmp_path / "mine")
     VAE(epochs=1, seed=9).fit(parity.owner).save(tmp_path / "other")
-    with pytest.raises(DataError, match="another autoencoder"):
+    with pytest.raises(DataError, match="another base"):
         Filter.load(tmp_path / "mine", base=str(tmp_path / "other"))
 
 

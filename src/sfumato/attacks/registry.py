@@ -39,6 +39,7 @@ def features_suite(
     labels_leave: bool = False,
     pictures: bool = False,
     second: bool = False,
+    public: bool = False,
 ) -> list[Attack]:
     """Any payload that belongs to a record: reconstruction, re-identification, one set of probes a private label.
 
@@ -46,7 +47,8 @@ def features_suite(
     follows; ``renewals`` is how often they query a randomised mechanism anew (0: for every epoch); ``search`` and
     ``starts`` are the steps and starts of a search through the public encoder. Where utility labels may leave beside
     the payload, attacks that read them run, too. Where the payload is a picture like the record, a convolutional probe
-    reads it, too. A ``second`` release by another pipeline is aligned with the first.
+    reads it, too. A ``second`` release by another pipeline is aligned with the first, and payloads with a ``public``
+    embedding of the records.
     """
     from sfumato.attacks.attribute.picture_probe import PictureProbe
     from sfumato.attacks.attribute.probes import KINDS, AttributeProbe, ResidualProbe
@@ -68,6 +70,7 @@ def features_suite(
         ReidentifyByEncoder,
         ReidentifyByQuery,
     )
+    from sfumato.attacks.reidentification.public_embedding import ReidentifyInPublic
 
     residual = InverseNetwork(decoder="residual", epochs=epochs, width=width, fewest_steps=steps, renewals=renewals)
     queried = QueriedRecords(draws=renewals or _DRAWS * epochs)
@@ -95,6 +98,7 @@ def features_suite(
         ReidentifyByQuery(),
         ReidentifyByEncoder(),
         ReidentifyByAlignment(),
+        *([ReidentifyInPublic()] if public else []),
         LinkByPayload(),
         LinkByDecoding(inverse=residual),
         LinkByMetric(),

@@ -48,6 +48,7 @@ class HandedOver:
     alike    whether payloads have the records' form and units
     rerun    sends all records through the pipeline once more; None if nobody can
     second   (N, …), another release of the same records
+    public   (N, E), the records in an embedding that anybody can compute
     """
 
     name: str
@@ -58,6 +59,7 @@ class HandedOver:
     alike: bool = False
     rerun: Rerun | None = None
     second: FloatArray | None = None
+    public: FloatArray | None = None
 
     def of(self, part: str) -> Release:
         """The release of one part's records."""
@@ -112,6 +114,7 @@ def _audit(
         shown=one_of_each_class(splits.victim),
         controls=controls,
         second=second,
+        public=None if handed.public is None else (handed.public[own], handed.public[victims]),
     )
     payload, victim = scene.release.payload, splits.victim
     features = picture(payload, victim, effort.geometry, derive_seed(seed, "geometry"))

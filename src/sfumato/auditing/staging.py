@@ -86,7 +86,8 @@ def gallery(mechanism: Mechanism, scene: Scene) -> dict[str, FloatArray]:
     """What a report shows of a few victims: the record, what left, and that decoded."""
     released = scene.release.payload[scene.shown]
     found = {"originals": scene.splits.victim.x[scene.shown], "release": released}
-    return {**found, "decoded": mechanism.decode(released)} if isinstance(mechanism, HasDecoder) else found
+    decoded = mechanism.decode(released) if isinstance(mechanism, HasDecoder) else None
+    return found if decoded is None else {**found, "decoded": decoded}
 
 
 def one_of_each_class(data: Dataset) -> Rows:
@@ -103,7 +104,7 @@ def _model(mechanism: Mechanism, payload: FloatArray, seed: int) -> Model:
     return Model(
         query=_query(mechanism, derive_seed(seed, "model")),
         predict=_predict(mechanism, payload),
-        decode=mechanism.decode if isinstance(mechanism, HasDecoder) else None,
+        decode=_decode(mechanism, payload),
     )
 
 
@@ -120,6 +121,19 @@ def _predict(mechanism: Mechanism, payload: FloatArray) -> Callable[[FloatArray]
         return first if scale is None else scale.raw(first).astype(np.float32)
 
     return predict
+
+
+def _decode(mechanism: Mechanism, payload: FloatArray) -> Callable[[FloatArray], FloatArray] | None:
+    """The public decoder; None where this setting has none."""
+    if not isinstance(mechanism, HasDecoder) or mechanism.decode(payload) is None:
+        return None
+
+    def decode(payload: FloatArray) -> FloatArray:
+        records = mechanism.decode(payload)
+        assert records is not None  # it has just decoded some
+        return records
+
+    return decode
 
 
 def _refit(mechanism: Mechanism, payload: FloatArray, effort: Effort) -> Refit | None:

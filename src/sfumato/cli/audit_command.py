@@ -31,7 +31,10 @@ from sfumato.cli.options import (
 
 
 def audit(
-    run: Annotated[Path | None, typer.Argument(help="A run folder, unless --release is given.", metavar="RUN")] = None,
+    run: Annotated[
+        Path | None,
+        typer.Argument(help="A run folder, or a folder of users; unless --release is given.", metavar="RUN"),
+    ] = None,
     release: Annotated[
         list[Path] | None,
         typer.Option(
@@ -62,6 +65,12 @@ def audit(
         str | None,
         typer.Option("--pipeline", help="The command that made the release, as in 'python protect.py {in} {out}'."),
     ] = None,
+    public: Annotated[
+        str | None,
+        typer.Option(
+            "--public", help="The same records in an embedding that anybody can compute: attackers align with it."
+        ),
+    ] = None,
     pipeline_seconds: Annotated[
         float, typer.Option("--pipeline-seconds", help="Time limit of one run of that command.")
     ] = 600.0,
@@ -88,6 +97,8 @@ def audit(
 
     sfumato audit runs/ran-people
 
+    sfumato audit runs/filter-users
+
     sfumato audit --release synthetic.csv --owner train.csv --holdout control.csv --out runs/vendor
 
     sfumato audit --release a.csv --release b.csv --owner train.csv --holdout control.csv --out runs/vendors
@@ -96,8 +107,25 @@ def audit(
     """
     from sfumato.auditing.effort import effort_named
     from sfumato.cli.foreign_audit import release_alone, run_alone
-    from sfumato.cli.output import OUT, Talk, audit_lines, leakage_table, print_json, print_text, score_table
-    from sfumato.workflow import audit_payloads, audit_release_files, audit_releases, audit_run, releases_named
+    from sfumato.cli.output import (
+        OUT,
+        Talk,
+        audit_lines,
+        leakage_table,
+        print_json,
+        print_text,
+        score_table,
+        users_table,
+    )
+    from sfumato.workflow import (
+        audit_payloads,
+        audit_release_files,
+        audit_releases,
+        audit_run,
+        audit_users,
+        is_users_folder,
+        releases_named,
+    )
 
     about = {
         "--records": records,
@@ -110,6 +138,7 @@ def audit(
         "--domain": domain,
         "--shares": shares,
         "--pipeline": pipeline,
+        "--public": public,
         "--out": out,
         "--seed": seed,
     }
@@ -123,6 +152,7 @@ def audit(
         if release:
             release_alone(about, run, again=again, student=student)
         several: list[dict[str, Any]] = []
+        whole = not release and run is not None and is_users_folder(run)
         if release and owner is not None and holdout is not None:
             rows: dict[str, Any] = {"private": private or (), "id": subject, "effort": how, "seed": seed or 0}
             files = releases_named(release, owner, holdout)
@@ -139,19 +169,22 @@ def audit(
                 **asked,
                 pipeline=pipeline,
                 pipeline_seconds=pipeline_seconds,
+                public=public,
                 effort=how,
                 seed=seed or 0,
                 out=out or Path("runs") / release[0].stem,
                 say=talk.say,
             )
+        elif whole:
+            several = audit_users(run_alone(about, run), effort=how, again=again, say=talk.say)
         else:
             scores = audit_run(run_alone(about, run), effort=how, again=again, say=talk.say)
     if several:
         if json:
             print_json({"points": several})
             return
-        OUT.print(leakage_table(several))
-        print_text(f"next: sfumato report {out}")
+        OUT.print(users_table(several) if whole else leakage_table(several))
+        print_text(f"next: sfumato report {run if whole else out}")
         return
     if json:
         print_json(scores)

@@ -47,7 +47,9 @@ def fit(
     shares: Shares = None,
     domain: Domain = None,
     settings: Set = None,
-    base: Annotated[Path | None, typer.Option("--base", help="A fitted vae's run folder; its data are used.")] = None,
+    base: Annotated[
+        Path | None, typer.Option("--base", help="A fitted run's folder, whose data are used; or vae, pca, raw.")
+    ] = None,
     users: Annotated[
         Path | None, typer.Option("--users", help="CSV of users: a filter for each (needs --base).")
     ] = None,
@@ -73,9 +75,11 @@ def fit(
     """
     from sfumato.cli.output import Talk, print_json, print_text
     from sfumato.mechanisms import mechanism_class
+    from sfumato.mechanisms.filter.bases import OWN
     from sfumato.workflow import fit_run, fitted_on, resolve
 
-    given = based_on(base, read_config(config))
+    own = str(base) if str(base) in OWN and base is not None and not base.is_dir() else None  # made on the spot
+    given = based_on(None if own else base, read_config(config))
     asked = given.get("run", {})
     name = mechanism or asked.get("mechanism")
     if name is None:
@@ -86,13 +90,13 @@ def fit(
         return
     if base is not None and "base" not in parameters:
         raise UsageError(f"{name} builds on nothing: leave out --base.")
-    typed = parse_settings(settings, parameters, name)
+    typed = parse_settings(settings, parameters, name) | ({"base": own} if own else {})
     if users is not None:
         labels = {"--utility": utility, "--private": private, "--config": config}
         records = {"--data": data, "--x": x, "--id": subject, "--limit": limit, "--domain": domain, "--seed": seed}
         pointless = {**labels, **records, "--shares": shares}
         with machine(device, precision, threads=threads):
-            _fit_users(name, users, base, out, typed, pointless, resume=resume, json=json, quiet=quiet)
+            _fit_users(name, users, None if own else base, out, typed, pointless, resume=resume, json=json, quiet=quiet)
         return
     resolved = resolve(
         name,
@@ -149,12 +153,12 @@ def _fit_users(
     from sfumato.workflow import fit_users
 
     if base is None:
-        raise UsageError("--users needs the autoencoder that all filters share: --base RUN.")
+        raise UsageError("--users needs the run that all filters build on, and whose records they use: --base RUN.")
     given = next((option for option, value in pointless.items() if value is not None), "--resume" if resume else None)
     if given is not None:
         raise UsageError(f"{given} has no meaning with --users: labels stand in the table, records come with --base.")
     folder = out or Path("runs") / f"{name}-users"
     with Talk(quiet) as talk:
         talk.say(f"{name}: fit")
-        found = fit_users(name, table, base, folder, params, progress=talk.epoch)
-    print_result(json, found, f"{folder}: {len(found)} filters\nnext: sfumato audit {found[0]['run']}")
+        found = fit_users(name, table, base, folder, params, progress=talk.epoch, warn=talk.say)
+    print_result(json, found, f"{folder}: {len(found)} filters\nnext: sfumato audit {folder}")

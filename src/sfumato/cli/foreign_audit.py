@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato.core.errors import UsageError
 
-_PAYLOADS = ("--records", "--x", "--utility", "--domain", "--shares", "--pipeline")
+_PAYLOADS = ("--records", "--x", "--utility", "--domain", "--shares", "--pipeline", "--public")
 
 
 def release_alone(given: Mapping[str, Any], run: Path | None, *, again: bool, student: Any) -> None:

@@ -220,7 +220,10 @@ def _check_key(path: Path, table: str, key: str, value: Any) -> None:
 
 
 def based_on(base: Path | None, config: dict[str, Any]) -> dict[str, Any]:
-    """The configuration of a fit on top of ``base``: its records and seed, unless ``config`` says otherwise."""
+    """The configuration of a fit on top of ``base``: its records and seed, unless ``config`` says otherwise.
+
+    A folder's bare name gets a ``./``, so that it is never taken for a base that is made by name.
+    """
     if base is None:
         return config
     from sfumato.workflow import records_of
@@ -229,7 +232,7 @@ def based_on(base: Path | None, config: dict[str, Any]) -> dict[str, Any]:
     return {
         "run": {"seed": seed, **config.get("run", {})},
         "data": {**records, **config.get("data", {})},
-        "params": {**config.get("params", {}), "base": str(base)},
+        "params": {**config.get("params", {}), "base": f"./{base}" if base.name == str(base) else str(base)},
     }
 
 

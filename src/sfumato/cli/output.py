@@ -252,6 +252,28 @@ def leakage_table(results: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
+def users_table(results: Sequence[Mapping[str, Any]]) -> Table:
+    """One line a user: what is served and hidden, how well, and what it cost."""
+    table = new_table(
+        *("user", "serves", "hides"), numbers=("accuracy", "AUROC", "leakage", "budget spent"), title="filters of users"
+    )
+    for result in results:
+        user = result["user"]
+        served = next((s for s in result["utility"] if s["primary"] and s["metric"] == "accuracy"), None)
+        read = [s for s in result["attacks"] if s["threat"] == "attribute" and s["metric"] == "auroc"]
+        worst = [s for name, s in result["worst"].items() if name.partition(":")[0] == "attribute"]
+        table.add_row(
+            user["user"],
+            user["utility"][0],
+            ", ".join(user["private"]),
+            "—" if served is None else _with_interval(served),
+            "—" if not read else _with_interval(max(read, key=lambda s: s["value"])),
+            _leakage(max(worst, key=lambda s: s["leakage"] or 0.0)) if worst else "—",
+            f"{user['spent']:.3g} of {user['budget']:g}",
+        )
+    return table
+
+
 def parameter_table(name: str, declared: Mapping[str, Parameter]) -> Table:
     """The hyper-parameters of a mechanism: default, allowed values and meaning."""
     title = f"hyper-parameters of {name} (--set NAME=VALUE)"

@@ -87,6 +87,18 @@ class OtherRelease:
     query: Query | None = None
 
 
+@dataclass(frozen=True)
+class PublicView:
+    """How an embedding that anybody can compute sees the records, where a payload may be of an unknown one.
+
+    own         (n, E), of the attacker's own records, in their order
+    candidates  (M, E), of what may be behind a payload, in the order of the candidates
+    """
+
+    own: FloatArray
+    candidates: FloatArray
+
+
 Likeness = Callable[[Dataset, FloatArray], "npt.NDArray[np.float64]"]
 """Victims and a guess of the record of each → how much it looks like its person, by the person's other records."""
 
@@ -111,6 +123,8 @@ class Knowledge:
     candidates  the victims in question as raw records with all their labels, the private ones included (the strongest
                 line-up), in an order and under ids that say nothing; for a synthetic release, records of which half
                 were the owner's
+    public      the attacker's own records and the candidates in an embedding that anybody can compute; None if no such
+                view was given
     linked      a release of other records of the same people, for linkage; None where nobody has two
     model       what is public of what was fitted to the owner's records, where membership is in question
     refit       fits others like it to records of the attacker's choice; None where that costs too much
@@ -133,6 +147,7 @@ class Knowledge:
     line_ups: FloatArray | None = None
     later: Later | None = None
     candidates: Dataset | None = None
+    public: PublicView | None = None
     linked: OtherRelease | None = None
     model: Model | None = None
     refit: Refit | None = None

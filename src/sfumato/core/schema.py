@@ -101,6 +101,11 @@ class Schema:
             total *= side
         return total
 
+    @property
+    def is_vectors(self) -> bool:
+        """Whether records are vectors, such as embeddings: the numbers of one column of lists."""
+        return self.kind == "table" and len(self.x_columns) == 1 and len(self.columns) > 1
+
     def classes(self, label: str) -> tuple[str, ...]:
         """The class names of a utility or private label."""
         known = {**self.utility, **self.private}

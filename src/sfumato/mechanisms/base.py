@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -30,6 +31,14 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int, Mapping[str, float]], None]
 """Called after each epoch with (epochs done, epochs in all, metrics)."""
+
+
+Warn = Callable[[str], None]
+"""Called with a sentence about what is likely to disappoint."""
+
+
+class FitWarning(UserWarning):
+    """What a fit says where nobody gave it another way to say it."""
 
 
 def no_progress(_done: int, _total: int, _metrics: Mapping[str, float]) -> None:
@@ -89,6 +98,7 @@ class Mechanism(Parametrised, ABC):
         run: RunFolder | None = None,
         progress: Progress = no_progress,
         start: Mechanism | None = None,
+        warn: Warn | None = None,
     ) -> Self:
         """Learn from the owner's records.
 
@@ -97,6 +107,7 @@ class Mechanism(Parametrised, ABC):
             run: A run folder. Progress is saved there every epoch, and an interrupted fit resumes from it.
             progress: Called after each epoch.
             start: A fitted mechanism of the same kind with another knob setting, to train on from.
+            warn: Called with what is likely to disappoint, before time is spent on it; by default a Python warning.
 
         Returns:
             The mechanism itself, fitted.
@@ -125,12 +136,14 @@ class Mechanism(Parametrised, ABC):
         if start is not None and type(start) is not type(self):
             raise UsageError(f"{self.name} cannot start from a fitted {start.name}.")
         self.schema_, self.labels_ = data.schema, tuple(data.utility)
+        self.__dict__["_said"] = warn
         with compute.threads(data.x[0].size):
             compute.bring(start)
             self._build(data.schema)
             with memory.at_random(data.x):
                 self._fit(data, run, progress, start)
         self._settle()
+        del self.__dict__["_said"]
         compute.bring(self)
         if run is not None:
             self.save(run.path)
@@ -265,6 +278,14 @@ class Mechanism(Parametrised, ABC):
     def absent_(self) -> tuple[str, ...]:
         """The ``spare`` networks that were not there to load."""
         return tuple(self.__dict__.get("_absent", ()))
+
+    def _warn(self, sentence: str) -> None:
+        """Say, while fitting, what is likely to disappoint."""
+        said = self.__dict__.get("_said")
+        if said is None:
+            warnings.warn(sentence, FitWarning, stacklevel=2)
+        else:
+            said(sentence)
 
     def _settle(self) -> None:
         """Training is over: no later call may touch running statistics."""

@@ -54,8 +54,8 @@ class HasEncoder(Protocol):
 class HasDecoder(Protocol):
     """Comes with a public decoder: a receiver can look at the payload as a record."""
 
-    def decode(self, payload: FloatArray) -> FloatArray:
-        """The payload as records (N, *shape) in [0, 1]."""
+    def decode(self, payload: FloatArray) -> FloatArray | None:
+        """The payload as records (N, *shape) in [0, 1]; None where this setting has no way back."""
 
 
 @runtime_checkable

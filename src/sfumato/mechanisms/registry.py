@@ -32,6 +32,7 @@ _OURS = {
     "split": "baselines.split_inference:Split",
     "split-extra": "baselines.split_inference:SplitExtra",
     "split-noisy": "baselines.split_inference:SplitNoisy",
+    "leace": "baselines.concept_erasure:LEACE",
     "lmifr": "baselines.fair_autoencoders:LMIFR",
 }
 

@@ -49,7 +49,11 @@ def settings(mode: str) -> dict[str, Any]:
     if mode != "filter":
         return {name: value for name, value in ARS.parameters().items() if name not in OWN}
     own = {name: value for name, value in VAE.parameters().items() if name in VAE_PARAMS}
-    rest = {name: value for name, value in Filter.parameters().items() if name not in ("seed", "base", "output")}
+    rest = {
+        name: value
+        for name, value in Filter.parameters().items()
+        if name not in ("seed", "base", "components", "output")
+    }
     return {**own, **rest}
 
 

@@ -159,6 +159,8 @@ class MechanismConformance:
         if isinstance(fitted, HasDecoder):
             few = splits.victim.take(slice(0, 5))
             decoded = fitted.decode(fitted.release(few, seed=0).payload)
+            if decoded is None:
+                pytest.skip("this setting has no way back")
             assert decoded.shape == few.x.shape and decoded.min() >= 0.0 and decoded.max() <= 1.0
 
     def test_saved_mechanism_releases_the_same(self, fitted: Mechanism, splits: Splits, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from sfumato.workflow.releases_side_by_side import audit_releases, releases_name
 from sfumato.workflow.releasing import release_run
 from sfumato.workflow.sampling import sample_run
 from sfumato.workflow.users import compare_users, fit_users
+from sfumato.workflow.users_audit import audit_users, is_users_folder
 
 __all__ = [
     "Point",
@@ -17,11 +18,13 @@ __all__ = [
     "audit_release_files",
     "audit_releases",
     "audit_run",
+    "audit_users",
     "compare",
     "compare_users",
     "fit_run",
     "fit_users",
     "fitted_on",
+    "is_users_folder",
     "load_run",
     "records_of",
     "release_run",

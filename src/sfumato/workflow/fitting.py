@@ -220,9 +220,8 @@ def fit_run(
             unit = "person" if splits.owner.named else "record"
             for sentence in account.charge(Charge(f"fit of {mechanism.name}", str(out), epsilon, delta, unit), key):
                 warn(sentence)
-        return mechanism.fit(
-            splits.owner, run=run, progress=progress, start=None if start is None else load_mechanism(start)
-        )
+        begun_from = None if start is None else load_mechanism(start)
+        return mechanism.fit(splits.owner, run=run, progress=progress, start=begun_from, warn=warn)
     except SfumatoError:
         begun = run.progress_file.exists() or (out / "budget.json").exists()  # a ledger says what was spent: it stays
         if not begun:  # refused before the first epoch: leave nothing behind

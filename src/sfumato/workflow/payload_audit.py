@@ -52,6 +52,7 @@ def audit_payloads(
     domain: DomainName = None,
     pipeline: Pipeline | None = None,
     pipeline_seconds: float = SECONDS,
+    public: Given | None = None,
     shares: Sequence[float] = SHARES,
     effort: Effort = CPU,
     seed: int = 0,
@@ -68,6 +69,8 @@ def audit_payloads(
         pipeline: What made the release: a command, or a function that gets ``records`` as they were given. Without it
             the attacker has the pairs of his own records and nothing else.
         pipeline_seconds: Time limit of one run of the command.
+        public: The records once more, in an embedding that anybody can compute, lined up as the release is: the
+            attacker aligns payloads with it and looks for the nearest candidate there.
         shares: Fractions of the people for owner, attacker and victims.
         effort: How hard the attackers try.
         seed: Repeatable randomness of parts, attackers and intervals.
@@ -92,6 +95,7 @@ def audit_payloads(
     name = _name(releases[0], "release")
     tables = [_table(one, data, id, _name(one, f"release {number}")) for number, one in enumerate(releases, 1)]
     first, second = _lined_up(data, tables, [_name(one, "release") for one in releases])
+    view = None if public is None else _public_view(public, data, id, first)
     parts = dict(zip(NAMES, part_rows(first.records, seed=seed, shares=shares), strict=True))
     if first.missing:
         say(f"{first.missing:,} records have no payload and are left out")
@@ -105,12 +109,13 @@ def audit_payloads(
             alike=first.in_record_units,
             rerun=rerun,
             second=None if second is None else second.payload,
+            public=view,
         )
         found = attack_payloads(handed, effort=effort, seed=seed, controls=Controls(), say=say)
     if folder is None:
         return {"run": None, **found.to_json(), "effort": asdict(effort)}
     asked = {"x": x, "utility": utility, "private": private, "id": id, "shares": list(shares)}
-    return _kept(folder, found, releases, records, asked, pipeline, seed, effort, first)
+    return _kept(folder, found, releases, records, asked, pipeline, seed, effort, first, public)
 
 
 def _kept(
@@ -123,12 +128,14 @@ def _kept(
     seed: int,
     effort: Effort,
     pairs: Paired,
+    public: Given | None,
 ) -> dict[str, Any]:
     """The run folder: what was asked, and what was found. The command that was run may hold a secret: it stays out."""
     run = {"command": "audit", "mechanism": found.mechanism, "seed": seed, "version": sfumato.__version__}
     told = {
         "release": [_name(one, "release", whole=True) for one in releases],
         "pipeline": "run" if pipeline is not None else "not given",
+        "public": "not given" if public is None else _name(public, "public", whole=True),
     }
     data = {"source": _name(records, "records", whole=True), **asked}
     made = RunFolder.create(folder, {"run": {**run, **told}, "data": data, "params": {}})
@@ -174,6 +181,20 @@ def _lined_up(data: Dataset, tables: Sequence[PayloadTable], names: Sequence[str
     if not np.array_equal(first.records.ids, second.records.ids):
         raise DataError(f"{names[0]} and {names[1]} hold payloads of different records: give two releases of the same.")
     return first, second
+
+
+def _public_view(public: Given, data: Dataset, id: str | None, pairs: Paired) -> FloatArray:
+    """The public embedding of the records that have a payload, (N, E)."""
+    name = _name(public, "public")
+    table = read_payloads(open_given(public, name), data.schema, id=id, labels=())
+    seen = paired(data, table, name)
+    if seen.missing:
+        raise DataError(f"{name} lacks {seen.missing} records of {data.name}: give a vector for each of them.")
+    flat = seen.raw.reshape(len(seen.raw), -1)
+    if not pairs.missing:
+        return flat
+    place = {one: row for row, one in enumerate(data.ids.tolist())}  # some have no payload: then ids name each once
+    return flat[[place[one] for one in pairs.records.ids.tolist()]]
 
 
 @contextmanager

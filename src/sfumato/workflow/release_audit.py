@@ -40,6 +40,7 @@ def audit_release(
     private: Sequence[str] = (),
     id: str | None = None,
     pipeline: Pipeline | None = None,
+    public: Given | None = None,
     name: str | None = None,
     effort: Effort = CPU,
     seed: int = 0,
@@ -60,6 +61,7 @@ def audit_release(
         private: The columns that nobody may infer; without any, all columns are asked for (of payloads, none).
         id: The column that names people in owner and holdout, or in records and release.
         pipeline: With ``records``: the function or the command that made the release, see ``audit_payloads``.
+        public: With ``records``: these in an embedding that anybody can compute, see ``audit_payloads``.
         name: What a report calls the release.
         effort: How hard the attackers try.
         seed: Repeatable randomness.
@@ -84,12 +86,13 @@ def audit_release(
             private=private or None,
             id=id,
             pipeline=pipeline,
+            public=public,
             effort=effort,
             seed=seed,
             out=out,
             say=say,
         )
-    if owner is None or holdout is None or utility or pipeline is not None:
+    if owner is None or holdout is None or utility or pipeline is not None or public is not None:
         raise UsageError(
             "give records= for a release of one payload a record, or owner= and holdout= alone for rows that belong to "
             "nobody in particular."

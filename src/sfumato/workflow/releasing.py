@@ -266,9 +266,13 @@ def _lists(payload: FloatArray) -> Any:
 
 
 def _columns(payload: FloatArray, schema: Schema) -> dict[str, Any]:
-    """Records as they came: a table's columns in its own units, pictures as PNG; other kinds stay lists in [0, 1]."""
+    """Records as they came: table columns and vectors in their own units, pictures as PNG; other kinds as lists in
+    [0, 1]."""
     import pyarrow as pa
 
+    if schema.is_vectors:
+        low, high = (np.array([getattr(column, end) for column in schema.columns]) for end in ("low", "high"))
+        return {schema.x_columns[0]: _lists((low + payload * (high - low)).astype(np.float32))}
     if schema.kind == "table" and len(schema.x_columns) == len(schema.columns):
         decoded = decode_table(payload, schema)
         return {name: decoded.column(name).combine_chunks() for name in decoded.column_names}

@@ -20,7 +20,7 @@ from sfumato.attacks.linkage.person_embedding import fit_embedding, person_liken
 from sfumato.auditing.controls import Controls, Values
 from sfumato.auditing.effort import Effort
 from sfumato.core.dataset import Dataset, FloatArray, IntArray, Splits
-from sfumato.core.knowledge import Knowledge, Likeness, OtherRelease, Query, Truth
+from sfumato.core.knowledge import Knowledge, Likeness, OtherRelease, PublicView, Query, Truth
 from sfumato.core.randomness import derive_seed
 from sfumato.core.release import Release
 from sfumato.core.threats import LINKAGE
@@ -63,6 +63,7 @@ class Scene:
     repeat     makes further releases of the same records; None where nobody can
     shown      the victims in the gallery
     second     another release of the victims, with which theirs may be linked
+    public     attacker's and victims' records in a public embedding, (n, E) and (N, E); None if none was given
     """
 
     name: str
@@ -76,6 +77,7 @@ class Scene:
     repeat: Repeat | None = None
     controls: Controls = field(default_factory=Controls)
     second: SecondRelease | None = None
+    public: tuple[FloatArray, FloatArray] | None = None
 
     @cached_property
     def truth(self) -> Truth:
@@ -103,13 +105,15 @@ class Scene:
         return (order[used & (turn % 2 == 0)], order[used & (turn % 2 == 1)], people) if used.any() else None
 
     @cached_property
-    def _suspects(self) -> tuple[Rows, Dataset, Truth]:
-        """Some victims; candidates for them, in an order and under ids that say nothing; and who is who."""
+    def _suspects(self) -> tuple[Rows, Dataset, PublicView | None, Truth]:
+        """Some victims; candidates for them, in an order and under ids that say nothing; how a public embedding sees
+        these; and who is who."""
         rows = self._drawn(np.arange(len(self.splits.victim)), self.effort.candidates)
         order = np.random.default_rng(derive_seed(self.seed, "candidates")).permutation(len(rows))
         suspects = self.splits.victim.take(rows)
         candidates = replace(suspects.take(order), ids=np.arange(len(rows)).astype(np.str_))  # ids may count the rows
-        return rows, candidates, Truth(suspects, np.argsort(order).astype(np.int64), rows=rows)
+        view = None if self.public is None else PublicView(self.public[0], self.public[1][rows][order])
+        return rows, candidates, view, Truth(suspects, np.argsort(order).astype(np.int64), rows=rows)
 
     def some(self, count: int) -> Rows:
         """So many victims, those of the gallery (which are never left out) first."""
@@ -135,9 +139,9 @@ class Scene:
             return self._linked(knowledge, release, *self._two_parts)
         if attack.threat != "reidentification":
             return Stage(knowledge, release, truth, self.shown)
-        rows, candidates, who = self._suspects
+        rows, candidates, view, who = self._suspects
         few = replace(release, payload=release.payload[rows], utility={})
-        return Stage(replace(knowledge, candidates=candidates), few, who, self.shown[:0])
+        return Stage(replace(knowledge, candidates=candidates, public=view), few, who, self.shown[:0])
 
     def _truth_of(self, rows: Rows) -> Truth:
         return Truth(self.splits.victim.take(rows), likeness=self._likeness, rows=rows)

@@ -28,6 +28,7 @@ class FeaturesPlan(Plan):
             labels_leave=bool(self.scene.release.utility),
             pictures=schema.kind == "image" and self.scene.release.payload.shape[1:] == schema.shape,
             second=self.scene.second is not None,
+            public=self.scene.public is not None,
         )
 
     @cached_property

@@ -92,7 +92,7 @@ class Gaussian(LatentMechanism):
                 ONE_ROW,
                 Condition(
                     "public-fit",
-                    "σ and the autoencoder were fitted to the owner's records and count as public: what they say is "
+                    "σ and the base were fitted to the owner's records and count as public: what they say is "
                     "not covered",
                 ),
                 Condition("real-noise", "noise in floating-point numbers is as good as noise in real ones"),

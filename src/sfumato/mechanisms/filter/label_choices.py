@@ -26,14 +26,14 @@ def refuse_impossible(
     for label, codes in private.items():
         for served, useful in utility.items():
             same = served in numbers and (label not in numbers or not np.array_equal(codes, useful))
-            if not same and _follows(codes, useful):
+            if not same and follows(codes, useful):
                 raise DataError(
                     f"{who}: the private column '{label}' is a function of the utility column '{served}': whoever "
                     f"learns '{served}' knows it. Serve or hide something else."
                 )
 
 
-def _follows(codes: IntArray, given: IntArray) -> bool:
+def follows(codes: IntArray, given: IntArray) -> bool:
     """Whether each value of ``given`` goes with a single value of ``codes``."""
     pairs = np.unique(np.stack([given, codes]), axis=1)
     return bool(pairs.shape[1] == len(np.unique(given)))

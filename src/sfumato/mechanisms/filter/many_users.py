@@ -12,10 +12,10 @@ from sfumato.core.dataset import Dataset, IntArray
 from sfumato.core.errors import DataError
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.base import Progress, no_progress
+from sfumato.mechanisms.filter.bases import Base
 from sfumato.mechanisms.filter.label_choices import refuse_impossible
 from sfumato.mechanisms.filter.mechanism import FEWEST_RECORDS, Filter
 from sfumato.mechanisms.filter.min_max_game import ROUNDS, Choice, Labels, MinMaxGame
-from sfumato.mechanisms.filter.vae import VAE
 from sfumato.mechanisms.storage import state_of
 
 AT_ONCE = 250
@@ -36,7 +36,7 @@ class User:
 def fit_together(
     users: Mapping[str, User],
     data: Dataset,
-    base: VAE,
+    base: Base,
     settings: Filter,
     *,
     progress: Progress = no_progress,
@@ -101,7 +101,7 @@ def schema_of(user: User, schema: Schema) -> Schema:
         schema,
         utility={name: schema.classes(name) for name in user.utility},
         private={name: schema.classes(name) for name in user.private},
-        sources={name: schema.sources.get(name, name) for name in (*user.utility, *user.private)},
+        sources={name: schema.sources[name] for name in (*user.utility, *user.private) if name in schema.sources},
     )
 
 

@@ -19,9 +19,9 @@ from sfumato.core.guarantee import Guarantee, empirical
 from sfumato.core.intervals import mean_interval
 from sfumato.core.randomness import Randomness, derive_seed
 from sfumato.core.run_folder import RunFolder
-from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism, Progress
+from sfumato.mechanisms.filter.bases import Base
 from sfumato.mechanisms.filter.batched_mlp import BatchedMLP
 from sfumato.mechanisms.filter.budget import spent
 from sfumato.mechanisms.filter.filter_networks import Filters, Shape, filters
@@ -62,10 +62,10 @@ class Filter(LatentMechanism):
     def traits(self) -> Traits:
         return Traits(randomised=True, reads_private=True, gives_records=self.output == "data")
 
-    def _build(self, schema: Schema) -> None:
-        super()._build(schema)
+    def _take(self, base: Base) -> None:
+        super()._take(base)
+        schema, latent = self.schema_, base.latent
         torch.manual_seed(derive_seed(self.seed, "filter", "weights"))
-        latent = self.base_.latent
         self.filter_: Filters = filters(self.shape, 1, latent, sum(widths(schema, tuple(schema.private))))
         self.classifier_ = BatchedMLP(1, latent, *self.hidden(latent), schema.width(next(iter(schema.utility))))
 
@@ -136,7 +136,9 @@ class Filter(LatentMechanism):
         """The mean divergence of these records' release from their latents, and its interval."""
         mean, variance = self.base_.posterior(data.x)
         y = self._one_hot(data.private)
-        values = spent(self.filter_, mean[None], variance[None], y[None], self._divergence(), self.seed)[0].numpy()
+        alike = (variance == variance[:1]).all()
+        spread = variance[None, :1] if alike else variance[None]
+        values = spent(self.filter_, mean[None], spread, y[None], self._divergence(), self.seed)[0].numpy()
         return float(values.mean()), mean_interval(values, data.ids)
 
     def predict(self, payload: FloatArray) -> FloatArray | None:
@@ -148,7 +150,7 @@ class Filter(LatentMechanism):
 
     def guarantee(self) -> Guarantee:
         return empirical(
-            f"Every latent is perturbed within a mean budget of {self.budget:g} ({self._unit()}; "
+            f"Every latent of {self.base_.title} is perturbed within a mean budget of {self.budget:g} ({self._unit()}; "
             f"{self.spent_.divergence:.3g} spent on {self.spent_.records} held-out records{self._moved()}). The budget "
             "bounds the distortion, not the leak: what the release says about a private label is what the attacks of "
             "the audit measured."

@@ -102,6 +102,7 @@ class MinMaxGame:
     def __init__(self, mean: Tensor, variance: Tensor, choices: Sequence[Choice], rules: Rules) -> None:
         first = choices[0]
         self.mean, self.variance, self.rules = mean, variance, rules
+        self._alike = bool((variance == variance[:1]).all())
         self.private_classes, self.utility_classes = first.private.classes, first.utility.classes
         self.private = _Codes([choice.private.codes for choice in choices])
         self.utility = _Codes([choice.utility.codes for choice in choices])
@@ -167,7 +168,7 @@ class MinMaxGame:
         rows = self.own.draw(self.rules.batch, generator)
         z, shift, factor = self._release(rows, generator)
         few = rows[:, :_MEASURED]
-        D = divergence(self.rules.divergence, shift[:, :_MEASURED], self.variance[few], factor[:, None]).mean(1)
+        D = divergence(self.rules.divergence, shift[:, :_MEASURED], self._spread(few), factor[:, None]).mean(1)
         defined = torch.where(torch.isfinite(D), D, torch.zeros_like(D))
         excess = F.relu(defined / self.budget - 1).clamp(max=10.0).square()  # Eq. 3
         hidden, served = self._adversary(z, rows, most=1.0), self._utility(z, rows)
@@ -190,6 +191,10 @@ class MinMaxGame:
         noise = torch.randn(1, batch, latent, generator=generator).expand(len(rows), -1, -1)
         return mean + sample + shift + torch.bmm(noise, factor.mT), shift, factor
 
+    def _spread(self, rows: Tensor) -> Tensor:
+        """Variances at rows (U, B), or (1, 1, d) where all records have the same: one determinant instead of many."""
+        return self.variance[None, :1] if self._alike else self.variance[rows]
+
     def _one_hot(self, rows: Tensor) -> Tensor:
         """The private labels of rows (U, B) as (U, B, Σ classes); a number stands for itself."""
         codes = self.private.at(rows)
@@ -211,7 +216,7 @@ class MinMaxGame:
         rows = torch.zeros(len(self.held), _HELD_OUT, dtype=torch.long)  # as wide for few users as for many
         for user, held in enumerate(self.held):
             rows[user, : len(held)] = held
-        records = self.mean[rows], self.variance[rows], self._one_hot(rows), torch.arange(_HELD_OUT) < count[:, None]
+        records = self.mean[rows], self._spread(rows), self._one_hot(rows), torch.arange(_HELD_OUT) < count[:, None]
         seed = derive_seed(self.rules.seed, "filter", "budget")
         found = enforce(self.f, *records, self.rules.divergence, self.budget, seed, share)
         norms = mean_spent(self.f, *records, "norm", seed)

@@ -40,6 +40,8 @@ class VAE(Mechanism):
     """Releases z ~ q(z|x)."""
 
     name = "vae"
+    title = "a variational autoencoder"
+    decodes = True
     spare = ("decoder",)
 
     latent: int = whole(default=10, low=1, high=4096, help="d, the numbers in a latent")

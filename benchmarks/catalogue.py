@@ -61,6 +61,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "white-box": Benchmark("white_box"),
     "null-audits": Benchmark("null_audits", seconds=7200.0),
     "adult-releases": Benchmark("adult_releases"),
+    "anonymeter": Benchmark("anonymeter_agreement"),
     "precision": Benchmark("precision", seconds=7200.0),
     "growth": Benchmark("growth", seconds=14_400.0),
 }

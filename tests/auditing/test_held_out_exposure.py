@@ -65,6 +65,22 @@ def test_nobody_is_worst_off_where_nothing_leaks(tables: tuple[Table, Table, Tab
         assert exposed["share_above"]["share"] == 0.0, question
 
 
+def test_by_chance_hardly_any_group_of_a_real_audit_is_called_worse() -> None:
+    """Releases of other people and of everybody: nobody is worse off than the rest, by whichever attack."""
+    quick = replace(QUICK, threats=("copies", "membership"), suspects=240)
+    wrong = 0
+    for seed in range(6):
+        owner, holdout, nobody = (made_up_people(120, 50 + 3 * seed + part) for part in range(3))
+        for release in (nobody, {name: values[::-1] for name, values in owner.items()}):
+            found = audit_release(
+                release, owner=owner, holdout=holdout, private=["sex", "age"], effort=quick, seed=seed
+            )
+            groups = [one for exposed in found["exposure"].values() for one in exposed["groups"]]
+            assert len(groups) >= 4
+            wrong += any(one["worse"] for one in groups)
+    assert wrong <= 1
+
+
 def asked(values: list[float], members: list[int], classes: list[int]) -> AskedPeople:
     ids = np.array([f"p{row}" for row in range(len(values))])
     labels = {"sex": (("f", "m"), np.array(classes))}
@@ -84,6 +100,15 @@ def test_a_group_is_compared_with_strangers_of_the_same_group() -> None:
     found = held_out_exposures([copied(1.0)], {("copy-exact", None): people})["copies"]
     assert [one["leakage"] for one in found["groups"]] == [0.0, 0.0]
     assert found["share_above"]["share"] == 0.0
+
+
+def test_membership_of_a_group_is_told_from_strangers_of_the_group() -> None:
+    """Men are all recognised, and so are women, though strangers among the women look more like members."""
+    score = replace(copied(1.0), attack="member", threat="membership", metric="advantage")
+    values = [1.0] * 40 + [0.2] * 20 + [0.8] * 20
+    people = asked(values, [1] * 40 + [0] * 40, ([0] * 20 + [1] * 20) * 2)
+    found = held_out_exposures([score], {("member", None): people})["membership"]
+    assert [(one["leakage"], one["score"], one["worse"]) for one in found["groups"]] == [(1.0, 1.0, False)] * 2
 
 
 def test_who_was_not_asked_counts_nowhere_and_small_groups_are_left_out() -> None:
@@ -109,10 +134,10 @@ def test_an_interrupted_audit_goes_on_and_runs_other_versions_again(
         audit_release(release, **options, out=tmp_path / "run", say=lambda said: stopped(said, "copy-near"))
     kept = tmp_path / "run" / "checkpoint" / "attacks"
     assert json.loads((kept / "copy-exact.json").read_text())["scores"]
-    monkeypatch.setattr(ExactCopies, "version", 2)
+    monkeypatch.setattr(ExactCopies, "version", 3)
     said: list[str] = []
     found = audit_release(release, **options, out=tmp_path / "run", say=said.append)
     run = [line.rpartition(" ")[2] for line in said]
     assert "copy-exact" in run and "copy-near" in run and "copy-rare" not in run
-    assert {s["attack_version"] for s in found["attacks"] if s["attack"] == "copy-exact"} == {2}
+    assert {s["attack_version"] for s in found["attacks"] if s["attack"] == "copy-exact"} == {3}
     assert found["exposure"] == whole["exposure"]

@@ -45,7 +45,7 @@ def test_missing_values_and_unseen_categories_are_said_not_refused() -> None:
     release["town"] = np.where(np.arange(60) < 3, "Atlantis", release["town"])
     release["smoker"] = np.where(np.arange(60) < 3, "?", release["smoker"])
     found = reconcile(release, owner, holdout)
-    assert any("town: 1 values are in the release alone" in note for note in found.notes)
+    assert any("town: 1 value is in the release alone" in note for note in found.notes)
     smoker = next(column for column in found.columns if column.name == "smoker")
     assert smoker.categories == 3
 
@@ -63,7 +63,7 @@ def test_a_column_without_values_is_left_out() -> None:
     release, owner, holdout = tables()
     owner["empty"] = holdout["empty"] = release["empty"] = np.full(60, np.nan)
     assert dict(reconcile(release, owner, holdout).skipped)["column empty"] == "every value is missing"
-    with pytest.raises(DataError, match="private column 'empty' is missing"):
+    with pytest.raises(DataError, match="every value is missing in the private column 'empty'"):
         reconcile(release, owner, holdout, private=("empty",))
 
 
@@ -96,6 +96,50 @@ def test_the_three_are_read_from_files_of_any_kind(tmp_path: Path, suffix: str) 
     assert np.array_equal(read.owner, kept.owner) and np.array_equal(read.release, kept.release)
 
 
+def test_booleans_of_parquet_and_of_csv_are_the_same() -> None:
+    _, owner, holdout = tables()
+    smokes = owner["smoker"] == "yes"
+    release = {**owner, "smoker": np.where(smokes, "True", "False")}
+    owner["smoker"], holdout["smoker"] = smokes, holdout["smoker"] == "yes"
+    ours, theirs, _ = coded("smoker", release, owner, holdout)
+    assert (ours == theirs).all()
+
+
+def test_dates_are_days_and_a_nearer_day_is_nearer() -> None:
+    parts = tables()
+    for part in parts:
+        part["seen"] = np.array([f"20{10 + row // 12:02d}-{1 + row % 12:02d}-15" for row in range(60)])
+    parts[0]["seen"] = np.array([f"{day} 00:00:00" for day in parts[0]["seen"]])
+    parts[0]["seen"][0] = ""
+    ours, theirs, _ = coded("seen", *parts)
+    assert (ours[1:] == theirs[1:]).all() and (np.diff(theirs) > 0).all()
+    found = reconcile(*parts)
+    assert [column.number for column in found.columns if column.name == "seen"] == [True, False]
+
+
+def test_the_index_that_pandas_writes_is_left_out(tmp_path: Path) -> None:
+    paths = []
+    for name, part in zip(("release", "owner", "holdout"), tables(), strict=True):
+        path = tmp_path / f"{name}.csv"
+        rows = [f"{row},{','.join(map(str, values))}" for row, values in enumerate(zip(*part.values(), strict=True))]
+        path.write_text("\n".join([f",{','.join(part)}", *rows]) + "\n")
+        paths.append(path)
+    found = reconcile(*paths)
+    assert "" not in {column.name for column in found.columns}
+    assert dict(found.skipped)["a column without a name"] == "it counts rows, most likely"
+
+
+def test_a_release_with_values_between_whole_numbers_took_them_for_quantities() -> None:
+    """A gap filled with 1.5 is nearer to 1 than to 3: as a category it would be as far from both."""
+    parts = tables()
+    for part in parts:
+        part["grade"] = np.arange(60) % 3 + 1
+    assert not next(one for one in reconcile(*parts).columns if one.name == "grade").number
+    parts[0]["grade"] = np.where(np.arange(60) == 0, 1.5, parts[0]["grade"])
+    ours, theirs, _ = coded("grade", *parts)
+    assert theirs[0] < ours[0] < theirs[1]
+
+
 def test_wrong_files_are_one_sentence_each() -> None:
     release, owner, holdout = tables()
     with pytest.raises(DataError, match="has none of the columns"):
@@ -108,6 +152,8 @@ def test_wrong_files_are_one_sentence_each() -> None:
         reconcile({name: values[:0] for name, values in release.items()}, owner, holdout)
     with pytest.raises(UsageError, match="did you mean 'diagnosis'"):
         reconcile(release, owner, holdout, private=("diagnosi",))
+    with pytest.raises(DataError, match="the holdout has 2 people: at least 20"):
+        reconcile(release, {**owner, "id": np.arange(60)}, {**holdout, "id": np.repeat([100, 101], 30)}, id="id")
     ids = np.arange(60)
     with pytest.raises(DataError, match=r"30 people .* are in"):
         reconcile(release, {**owner, "id": ids}, {**holdout, "id": ids + 30}, id="id")

@@ -86,3 +86,18 @@ def test_bad_files_leave_nothing_behind(files: dict[str, Path], tmp_path: Path) 
 
 def _figures(scores: dict[str, Any]) -> list[tuple[Any, ...]]:
     return [(s["attack"], s["metric"], s["target"], s["value"], s["leakage"], s["n"]) for s in scores["attacks"]]
+
+
+def test_the_report_of_several_says_which_leak_and_what_was_not_asked(files: dict[str, Path], tmp_path: Path) -> None:
+    audited({**files, "copied": files["train"]}, tmp_path / "copied", release="copied")
+    audited(files, tmp_path / "nobody")
+    page = build_report([tmp_path / "copied", tmp_path / "nobody"], tmp_path / "report.html").read_text()
+    assert "2 releases of" in page and "1 of 2 releases leak" in page
+    assert "<b>train</b>: " in page and "In vendor no attack finds more than chance may make" in page
+    assert "What was not asked" in page and "needs releases of other records by the same maker" in page
+    assert "Trade-off" not in page and "Found at 1 % false alarms" in page
+    alone = build_report([tmp_path / "copied"], tmp_path / "one.html").read_text()
+    assert "It leaks about people whose records were used" in alone and "train, a release of" in alone
+    card = render_card(tmp_path / "nobody")
+    assert "rows that somebody else made of the records in" in card and "no stated label" not in card
+    assert "Not asked:" in card and "member-shadow-ratio" in card

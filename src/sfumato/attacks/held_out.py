@@ -31,6 +31,7 @@ class HeldOutAttack(Attack):
     known_baseline: ClassVar[Mapping[str, float]] = {EXCESS: 0.0}
     with_auxiliary: ClassVar[bool] = True
     """Whether it needs records of the attacker's own; without, every held-out person is a stranger."""
+    version: ClassVar[int] = 2
     among: int = 1
 
     def obstacle(self, knowledge: Knowledge) -> str | None:

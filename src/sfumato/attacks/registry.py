@@ -23,6 +23,8 @@ _MIRRORED: dict[str, Any] = {"batch": 128, "rate": 4e-3}
 _WIDER, _LONGER, _MORE_STEPS, _DRAWS = 8, 8, 2, 2
 """A residual probe's width, passes and steps as multiples of an inverse network's; and its queries of each record as a
 multiple of the network's passes."""
+_MOST_TARGETS = 60
+"""Columns that are asked for if none is named: each costs as much as the first."""
 _MEANS = 4
 """How often readers of means ask for others: each costs as many queries as there are releases in it."""
 
@@ -277,8 +279,14 @@ def membership_suite(labels: Sequence[str]) -> list[Attack]:
     return [NearestSynthetic(), DensityRatio(), SyntheticOrReal(), *by_class]
 
 
-def rows_suite(columns: Sequence[CodedColumn], *, asked: int = 1000) -> list[Attack]:
-    """Rows that belong to nobody in particular: singling out, linkability, inference, membership, copies."""
+def rows_suite(
+    columns: Sequence[CodedColumn], *, asked: int = 1000, shadows: int = 16, remade: bool = False
+) -> list[Attack]:
+    """Rows that belong to nobody in particular: singling out, linkability, inference, membership, copies.
+
+    ``asked`` predicates by each way of singling out; ``shadows`` other releases by the same maker, if it can be
+    called (``remade``): only then do these attacks count among those that intervals have to cover.
+    """
     from sfumato.attacks.copies.copied_rows import ExactCopies, NearCopies, PartCopies, RareCopies
     from sfumato.attacks.inference.unknown_columns import NearestRows, Trees
     from sfumato.attacks.linkability.column_parts import LineUp, SameNeighbour
@@ -289,12 +297,15 @@ def rows_suite(columns: Sequence[CodedColumn], *, asked: int = 1000) -> list[Att
         ReleasedOrNot,
         StandsOut,
     )
+    from sfumato.attacks.membership.shadow_releases import LearntRatio, ReleaseRatio, ShadowSignals
     from sfumato.attacks.singling_out.predicates import OneColumn, SeveralColumns, WholeRow
 
     named = any(column.private for column in columns)
     targets = [
         at for at, one in enumerate(columns) if not one.companion and one.categories != 1 and (one.private or not named)
     ]
+    if not named and len(targets) > _MOST_TARGETS:
+        targets = [targets[at * len(targets) // _MOST_TARGETS] for at in range(_MOST_TARGETS)]
     about: dict[str, Any] = {
         "targets": tuple(targets),
         "numbers": tuple(columns[at].number for at in targets),
@@ -310,13 +321,16 @@ def rows_suite(columns: Sequence[CodedColumn], *, asked: int = 1000) -> list[Att
     ]
     kinds = [one.number for one in columns]
     ways = [False, True] if any(kinds) and not all(kinds) else [False]
-    most = 2 + 3 * len(ways)
+    most = 2 + 3 * len(ways) + 2 * remade
+    signals = ShadowSignals(shadows)
     member: list[Attack] = [
         *(kind(numbers=way, among=most) for kind in (NearestCoded, NearerThanOthers, StandsOut) for way in ways),
         *(kind(among=most) for kind in (CodedDensity, ReleasedOrNot)),
     ]
+    shadow: list[Attack] = [kind(among=most, signals=signals) for kind in (ReleaseRatio, LearntRatio)]
     copies: list[Attack] = [kind(among=4) for kind in (ExactCopies, RareCopies, NearCopies, PartCopies)]
-    return [*single, *link, *(infer if targets else []), *member, *copies]
+    others = [*single, *link, *(infer if targets else []), *member, *copies]
+    return [*shadow, *others] if remade else [*others, *shadow]  # what may fail comes first
 
 
 def plugin_suite(schema: Schema) -> list[Attack]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from sfumato.core.coded_columns import CodedColumn, common_ranks
+from sfumato.core.coded_columns import CodedColumn, Ranks
 from sfumato.core.dataset import Dataset, FloatArray, IntArray, Splits
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.release import Release
-from sfumato.core.schema import Schema
+from sfumato.core.schema import Column, Schema
+
+Features = Callable[[FloatArray], FloatArray]
+Coder = Callable[[Release], FloatArray]
 
 _COMPONENTS = 16
 """Numbers that stand for a record without columns of its own."""
@@ -18,26 +23,30 @@ _COMPONENTS = 16
 
 def coded_splits(
     splits: Splits, release: Release, private: Sequence[str] = ()
-) -> tuple[Splits, Release, tuple[CodedColumn, ...]]:
-    """The three parts and the release as coded rows, with the labels of the release as columns."""
+) -> tuple[Splits, Release, tuple[CodedColumn, ...], Coder]:
+    """The three parts and the release as coded rows, with the labels of the release as columns; and what codes another
+    release alike."""
     labels = [name for name in release.utility if name in splits.schema.utility]
     parts = [splits.owner, splits.attacker, splits.victim]
-    records = [*(part.x for part in parts), release.payload]
-    codes = [*(part.utility for part in parts), release.utility]
-    columns, coded = _features(records, splits.schema)
+    columns, features = _features([*(part.x for part in parts), release.payload], splits.schema)
     columns += [CodedColumn(name, len(splits.schema.classes(name))) for name in labels]
-    rows = [
-        np.concatenate([x, *(_column(own, name) for name in labels)], axis=1)
-        for x, own in zip(coded, codes, strict=True)
-    ]
+
+    def coded(x: FloatArray, codes: Mapping[str, IntArray]) -> FloatArray:
+        return np.concatenate([features(x), *(_column(codes, name) for name in labels)], axis=1)
+
     own = splits.schema
     schema = Schema("table", (len(columns),), utility=own.utility, private=own.private)
     datasets = [
-        Dataset(x, schema, part.utility, part.private, part.ids, name=part.name)
-        for x, part in zip(rows, parts, strict=False)
+        Dataset(coded(part.x, part.utility), schema, part.utility, part.private, part.ids, name=part.name)
+        for part in parts
     ]
     marked = tuple(CodedColumn(one.name, one.categories, one.companion, one.name in private) for one in columns)
-    return Splits(*datasets), coded_release(release.mechanism, rows[-1], release.guarantee), marked
+    rows = coded(release.payload, release.utility)
+
+    def code(other: Release) -> FloatArray:
+        return coded(other.payload, other.utility)
+
+    return Splits(*datasets), coded_release(release.mechanism, rows, release.guarantee), marked, code
 
 
 def coded_release(name: str, rows: FloatArray, guarantee: Guarantee) -> Release:
@@ -45,7 +54,7 @@ def coded_release(name: str, rows: FloatArray, guarantee: Guarantee) -> Release:
     return Release(name, np.ascontiguousarray(rows, dtype=np.float32), guarantee)
 
 
-def _features(records: Sequence[FloatArray], schema: Schema) -> tuple[list[CodedColumn], list[FloatArray]]:
+def _features(records: Sequence[FloatArray], schema: Schema) -> tuple[list[CodedColumn], Features]:
     if schema.kind == "table" and schema.columns and sum(one.width for one in schema.columns) == schema.size:
         return _table_columns(records, schema)
     from sklearn.decomposition import PCA
@@ -55,39 +64,59 @@ def _features(records: Sequence[FloatArray], schema: Schema) -> tuple[list[Coded
     few = min(_COMPONENTS, *some.shape)
     narrow = PCA(few, svd_solver="randomized", random_state=0).fit(some)
     found = [narrow.transform(x) for x in flat]
-    ranked = [common_ranks([x[:, place].astype(np.float64) for x in found]) for place in range(few)]
-    rows = [np.stack(one, axis=1).astype(np.float32) for one in zip(*ranked, strict=True)]
-    return [CodedColumn(f"component {place + 1}") for place in range(few)], rows
+    ranks = [Ranks.of([x[:, place].astype(np.float64) for x in found]) for place in range(few)]
+
+    def features(x: FloatArray) -> FloatArray:
+        there = narrow.transform(x.reshape(len(x), -1)).astype(np.float64)
+        return np.stack([rank(there[:, place]) for place, rank in enumerate(ranks)], axis=1).astype(np.float32)
+
+    return [CodedColumn(f"component {place + 1}") for place in range(few)], features
 
 
-def _table_columns(records: Sequence[FloatArray], schema: Schema) -> tuple[list[CodedColumn], list[FloatArray]]:
+def _table_columns(records: Sequence[FloatArray], schema: Schema) -> tuple[list[CodedColumn], Features]:
     columns: list[CodedColumn] = []
-    made: list[list[FloatArray]] = [[] for _ in records]
+    coders: list[Features] = []
     start = 0
     for column in schema.columns:
-        parts = [x[:, start : start + column.width] for x in records]
+        here = slice(start, start + column.width)
         start += column.width
         if column.kind == "categorical":
             columns.append(CodedColumn(column.name, column.width))
-            for out, part in zip(made, parts, strict=True):
-                out.append(part.argmax(axis=1).astype(np.float32)[:, None])
+            coders.append(_OneHot(here))
             continue
-        missing = [part[:, 1] > 0.5 if column.nullable else np.zeros(len(part), bool) for part in parts]
-        values = [
-            np.where(gone, np.nan, _in_units(part[:, 0], column.low, column.high, column.integer))
-            for part, gone in zip(parts, missing, strict=True)
-        ]
+        rank = Ranks.of([_numbers(x[:, here], column) for x in records])
         columns.append(CodedColumn(column.name))
-        for out, ranks in zip(made, common_ranks(values), strict=True):
-            out.append(ranks.astype(np.float32)[:, None])
         if column.nullable:
             columns.append(CodedColumn(column.name, 2, companion=True))
-            for out, gone in zip(made, missing, strict=True):
-                out.append(gone.astype(np.float32)[:, None])
-    return columns, [np.concatenate(out, axis=1) for out in made]
+
+        def coder(x: FloatArray, here: slice = here, column: Column = column, rank: Ranks = rank) -> FloatArray:
+            ranks = rank(_numbers(x[:, here], column))
+            gone = [x[:, here][:, 1] > 0.5] if column.nullable else []
+            return np.stack([ranks, *gone], axis=1).astype(np.float32)
+
+        coders.append(coder)
+
+    def features(x: FloatArray) -> FloatArray:
+        return np.concatenate([coder(x) for coder in coders], axis=1)
+
+    return columns, features
 
 
-def _in_units(values: FloatArray, low: float, high: float, integer: bool) -> FloatArray:
+@dataclass(frozen=True)
+class _OneHot:
+    here: slice
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        return np.asarray(x[:, self.here].argmax(axis=1)[:, None], dtype=np.float32)
+
+
+def _numbers(part: FloatArray, column: Column) -> npt.NDArray[np.float64]:
+    """In the units of the file, NaN where missing."""
+    values = _in_units(part[:, 0], column.low, column.high, column.integer)
+    return np.where(part[:, 1] > 0.5, np.nan, values) if column.nullable else values
+
+
+def _in_units(values: FloatArray, low: float, high: float, integer: bool) -> npt.NDArray[np.float64]:
     """As a file would have them: whole numbers are whole."""
     return np.rint(low + values.astype(np.float64) * (high - low)) if integer else values.astype(np.float64)
 

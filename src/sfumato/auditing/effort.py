@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from sfumato.core.errors import unknown
 
 Geometry = Literal["pca", "umap"]
+_MANY_PASSES = 100
+"""Of a mechanism that counts no epochs."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,8 @@ class Effort:
                      steps of that search, and where it starts from
     shadows, shadow_records, shadow_passes   models like the mechanism that a membership attack fits (an even number),
                      the records of each, and the most passes over them that are affordable
+    shadow_releases  releases by the maker of foreign rows, or by a synthetic mechanism, that a membership attack makes
+                     (an even number)
     task_epochs      passes of the fresh classifier; 0: none, where the mechanism has a classifier of its own
     candidates       records among which a released one is looked for
     repeats          further releases of the same victims
@@ -50,6 +54,7 @@ class Effort:
     shadows: int = 4
     shadow_records: int = 1000
     shadow_passes: int = 10
+    shadow_releases: int = 16
     task_epochs: int = 4
     candidates: int = 1000
     repeats: int = 7
@@ -76,6 +81,10 @@ class Effort:
         """Whether an audit is likely to be over before further processes have begun."""
         return self.attack_steps < CPU.attack_steps
 
+    def refits(self, params: Mapping[str, Any]) -> bool:
+        """Whether a mechanism with these hyper-parameters may be fitted again, for what is known of other fits."""
+        return int(params.get("epochs", _MANY_PASSES)) <= self.shadow_passes
+
     def tries(self, threat: str) -> bool:
         """Whether attacks of this threat are run."""
         return self.threats is None or threat in self.threats
@@ -89,6 +98,7 @@ SMOKE = Effort(
     inversion_steps=40,
     inversion_starts=1,
     shadow_passes=0,
+    shadow_releases=8,
     task_epochs=2,
     candidates=100,
     repeats=3,
@@ -110,6 +120,7 @@ FULL = Effort(
     shadows=16,
     shadow_records=5000,
     shadow_passes=100,
+    shadow_releases=64,
     task_epochs=10,
     repeats=15,
     averages=(4, 16, 64),

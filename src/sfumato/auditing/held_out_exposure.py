@@ -2,7 +2,8 @@
 
 For every question the attack that counts for everybody, with a value in [0, 1] for each member and each stranger:
 
-    leakage of a group   = (mean of its members − mean of the strangers of the same group) / control
+    leakage of a group   = (mean of its members − mean of the strangers of the same group) / control,
+                           of membership (2 · AUROC of its members against its strangers − 1) / control
     leakage of a member  = max over t up to its value: 1 − P(a stranger has t or more) / P(a member has t or more)
 
 The second is the share of members found as surely as this one whom luck does not explain. For strangers the upper end
@@ -12,7 +13,7 @@ of a one-sided 95 % interval stands, so that a few lucky members are not called 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ import numpy.typing as npt
 
 from sfumato.auditing.exposure import FEWEST, SMALLER, THRESHOLD
 from sfumato.core.dataset import IntArray
-from sfumato.core.intervals import CONFIDENCE, difference_interval, share_interval, wilson
+from sfumato.core.intervals import CONFIDENCE, Interval, area_interval, difference_interval, share_interval, wilson
 from sfumato.core.knowledge import Truth
 from sfumato.core.metrics import Values
 from sfumato.core.score import Score, worst_by_threat
@@ -32,6 +33,7 @@ _TELLING = 0.01
 """Groups that leak less than this more than the rest are not called worse, however sure that is."""
 
 Key = tuple[str, str | None]
+Compared = Callable[[Values, Values, float], tuple[float, Interval]]
 Groups = tuple[str, list[str], npt.NDArray[np.intp]]
 
 
@@ -124,9 +126,9 @@ def _groups(people: AskedPeople) -> Iterator[Groups]:
 def _of_group(
     score: Score, people: AskedPeople, column: str, name: str, rows: npt.NDArray[np.bool_], confidence: float
 ) -> dict[str, Any]:
-    scale = 2.0 if score.metric == "advantage" else 1.0  # an area of ½ is an advantage of 0
+    compared = _advantage if score.metric == "advantage" else _excess
     room = float(score.control or 0.0) - float(score.baseline or 0.0)
-    excess, (low, high) = _excess(*people.sides(rows), scale, confidence)
+    excess, (low, high) = compared(*people.sides(rows), confidence)
     shares = [min(1.0, max(0.0, end / room)) for end in (excess, low, high)]
     members = int((rows & people.members & ~np.isnan(people.values)).sum())
     return {
@@ -138,22 +140,30 @@ def _of_group(
         "ci": [low, high],
         "leakage": shares[0],
         "leakage_ci": shares[1:],
-        "worse": _worse(people, rows, scale, confidence, room),
+        "worse": _worse(people, rows, compared, confidence, room),
     }
 
 
-def _excess(inside: Values, outside: Values, scale: float, confidence: float) -> tuple[float, tuple[float, float]]:
-    low, high = difference_interval(inside, outside, confidence)
-    return scale * float(inside.mean() - outside.mean()), (scale * low, scale * high)
+def _excess(inside: Values, outside: Values, confidence: float) -> tuple[float, Interval]:
+    return float(inside.mean() - outside.mean()), difference_interval(inside, outside, confidence)
 
 
-def _worse(people: AskedPeople, rows: npt.NDArray[np.bool_], scale: float, confidence: float, room: float) -> bool:
+def _advantage(inside: Values, outside: Values, confidence: float) -> tuple[float, Interval]:
+    """Of a group's members over its strangers: strangers of some groups are more suspicious than those of others."""
+    low, high = area_interval(inside, outside, confidence)
+    above = np.searchsorted(np.sort(outside), inside, "left") + np.searchsorted(np.sort(outside), inside, "right")
+    return float(above.mean()) / len(outside) - 1.0, (2.0 * low - 1.0, 2.0 * high - 1.0)
+
+
+def _worse(
+    people: AskedPeople, rows: npt.NDArray[np.bool_], compared: Compared, confidence: float, room: float
+) -> bool:
     """Whether the group's excess is above that of the rest, by the intervals of both (Zou and Donner)."""
     rest = people.sides(~rows)
     if not len(rest[0]) or not len(rest[1]):
         return False
-    here, (low, _) = _excess(*people.sides(rows), scale, confidence)
-    there, (_, high) = _excess(*rest, scale, confidence)
+    here, (low, _) = compared(*people.sides(rows), confidence)
+    there, (_, high) = compared(*rest, confidence)
     return here - there - math.hypot(here - low, high - there) > 0.0 and here - there >= _TELLING * room
 
 

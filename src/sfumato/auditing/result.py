@@ -30,7 +30,7 @@ class Audit:
     nothing either. ``answers`` are the classes that each attribute attack took the victims for, under
     ``attack|label|answer``. ``drawn`` says of each part that is too large for memory how many of its records were
     drawn for the audit, and how many it has. ``exposure`` says for each threat who is worst off, see
-    ``auditing.exposure``.
+    ``auditing.exposure``. ``notes`` are what has to be said about files that somebody else made.
     """
 
     mechanism: str
@@ -51,6 +51,7 @@ class Audit:
     answers: dict[str, IntArray] = field(default_factory=dict, repr=False)
     exposure: dict[str, Any] = field(default_factory=dict, repr=False)
     drawn: dict[str, tuple[int, int]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def worst(self) -> dict[str, Score]:
@@ -79,6 +80,7 @@ class Audit:
             "information": [score.to_json() for score in self.information],
             "wrong_key": self.wrong_key,
             "exposure": self.exposure,
+            "notes": list(self.notes),
             "drawn": {part: list(counts) for part, counts in self.drawn.items()},
             "threats": described(s.threat for s in (*self.utility, *self.fairness, *self.attacks, *self.information)),
         }

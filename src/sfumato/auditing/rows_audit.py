@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sfumato.auditing.coded_parts import coded_splits
 from sfumato.auditing.controls import Controls
 from sfumato.auditing.effort import Effort
 from sfumato.auditing.held_out_exposure import AskedPeople, held_out_exposures
-from sfumato.auditing.plans.unlinked_rows import RowsPlan, rows_scene
+from sfumato.auditing.plans.unlinked_rows import TOO_COSTLY, RowsPlan, rows_scene
+from sfumato.auditing.remade_releases import Make
 from sfumato.auditing.result import Audit, Say
 from sfumato.auditing.trials import Found, carry_out, trials
 from sfumato.core import compute
 from sfumato.core.coded_columns import CodedColumn
-from sfumato.core.dataset import Splits
+from sfumato.core.dataset import Dataset, FloatArray, IntArray, Splits
 from sfumato.core.guarantee import Guarantee, empirical
 from sfumato.core.leakage import with_leakage
 from sfumato.core.metrics import Values
 from sfumato.core.release import Release
-from sfumato.core.score import Score
+from sfumato.core.score import Score, worst_by_threat
 from sfumato.core.traits import Traits
 
 
@@ -46,7 +47,9 @@ def audit_rows(
     effort: Effort,
     seed: int,
     skipped: Sequence[tuple[str, str]] = (),
+    notes: Sequence[str] = (),
     controls: Controls | None = None,
+    make: Make | None = None,
     remembered: Remembered = lambda _: None,
     remember: Remember = lambda _, __: None,
     say: Say = lambda _: None,
@@ -61,7 +64,9 @@ def audit_rows(
         effort: How hard the attackers try.
         seed: Repeatable randomness.
         skipped: What was left out before, and why.
+        notes: What has to be said about the files.
         controls: Undefended figures, shared among audits of the same records.
+        make: Calls the maker of the release on other records; None where nobody can.
         remembered: What an attack found before the audit was interrupted; None if it was not run. Another version of
             it is run again.
         remember: Keeps what an attack found.
@@ -69,8 +74,8 @@ def audit_rows(
     """
     with compute.threads(len(columns)):
         scene = rows_scene(release.mechanism, release, splits, effort, seed, controls or Controls())
-        found = _carried_out(RowsPlan(scene, columns), remembered, remember, say)
-    scores = with_leakage(found.scores)
+        found = _carried_out(RowsPlan(scene, columns, make), remembered, remember, say)
+    scores = as_sure_as_any(with_leakage(found.scores))
     return Audit(
         mechanism=release.mechanism,
         traits=FOREIGN,
@@ -86,13 +91,52 @@ def audit_rows(
         gallery={},
         features={},
         exposure=held_out_exposures(scores, found.asked),
+        notes=tuple(notes),
     )
 
 
-def own_rows(release: Release, splits: Splits, effort: Effort, seed: int, controls: Controls, say: Say) -> Found:
-    """The five questions for synthetic records of our own, before their leakage is known."""
-    coded, rows, columns = coded_splits(splits, release, tuple(splits.schema.private))
-    return _carried_out(RowsPlan(rows_scene(release.mechanism, rows, coded, effort, seed, controls), columns), say=say)
+def as_sure_as_any(scores: Sequence[Score]) -> tuple[Score, ...]:
+    """The scores; what is sure by any attack on a question is sure of its worst one.
+
+    The intervals of the attacks on a question hold together, so the most that one of them leaks is at least the highest
+    of their lower ends. Otherwise an attack that found a little more, and by luck for all one knows, would hide one
+    that is sure.
+    """
+    worst = {id(score) for score in worst_by_threat(scores).values()}
+    lows: dict[tuple[str, str | None], float] = {}
+    for score in scores:
+        if score.primary and score.leakage_ci is not None:
+            key = score.threat, score.target
+            lows[key] = max(lows.get(key, 0.0), score.leakage_ci[0])
+    return tuple(
+        replace(score, leakage_ci=(max(score.leakage_ci[0], lows[score.threat, score.target]), score.leakage_ci[1]))
+        if id(score) in worst and score.leakage_ci is not None
+        else score
+        for score in scores
+    )
+
+
+def own_rows(
+    release: Release,
+    splits: Splits,
+    effort: Effort,
+    seed: int,
+    controls: Controls,
+    say: Say,
+    refitted: Callable[[Dataset, int], Release] | None = None,
+) -> Found:
+    """The five questions for synthetic records of our own, before their leakage is known. ``refitted`` fits the
+    mechanism to other records and draws from it; None where that costs too much."""
+    coded, rows, columns, code = coded_splits(splits, release, tuple(splits.schema.private))
+
+    def make(places: IntArray, number: int) -> FloatArray:
+        assert refitted is not None
+        say(f"{release.mechanism}: shadow release {number + 1} of {effort.shadow_releases}")
+        everybody = splits.owner.joined(splits.victim).joined(splits.attacker)
+        return code(refitted(everybody.take(places), number))
+
+    scene = rows_scene(release.mechanism, rows, coded, effort, seed, controls)
+    return _carried_out(RowsPlan(scene, columns, None if refitted is None else make, TOO_COSTLY), say=say)
 
 
 def _carried_out(

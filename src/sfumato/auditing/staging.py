@@ -34,7 +34,6 @@ from sfumato.mechanisms.capabilities import (
 
 _FEW = 2
 """Payloads that show whether a mechanism's classifier has an answer."""
-_MANY_PASSES = 100
 """What a fit counts as that is not made of passes over the records."""
 
 
@@ -139,7 +138,7 @@ def _decode(mechanism: Mechanism, payload: FloatArray) -> Callable[[FloatArray],
 def _refit(mechanism: Mechanism, payload: FloatArray, effort: Effort) -> Refit | None:
     """The same mechanism fitted to other records, if that takes few enough passes over them."""
     params = mechanism.get_params()
-    if params.get("epochs", _MANY_PASSES) > effort.shadow_passes:
+    if not effort.refits(params):
         return None
     return lambda data, seed: _model(type(mechanism)(**{**params, "seed": seed}).fit(data), payload, seed)
 

@@ -62,7 +62,7 @@ def synthetic_steps(
         return Found(features=_picture(release, splits, effort, seed), skipped=left_out)
 
     def rows(say: Say) -> Found:
-        return own_rows(release, splits, effort, seed, controls, say)
+        return own_rows(release, splits, effort, seed, controls, say, _refitted(mechanism, effort, seed))
 
     def canaries(say: Say) -> Found:
         assert isinstance(mechanism, LearnsByCounter)
@@ -118,6 +118,19 @@ def _left_out(release: Release) -> list[tuple[str, str]]:
     run = {attack.name for attack in membership_suite(())}
     by_class = [attack.name for attack in membership_suite(("label",)) if attack.name not in run]
     return [(ALIGNED, NO_VICTIM), *((name, _NO_LABELS) for name in by_class)]
+
+
+def _refitted(mechanism: Mechanism, effort: Effort, seed: int) -> Callable[[Dataset, int], Release] | None:
+    """The same mechanism fitted to other records, and what it draws, if that takes few enough passes over them."""
+    params = mechanism.get_params()
+    if not effort.refits(params):
+        return None
+
+    def refitted(data: Dataset, number: int) -> Release:
+        fresh = derive_seed(seed, f"shadow release {number}")
+        return type(mechanism)(**{**params, "seed": fresh}).fit(data).release(data, seed=fresh)
+
+    return refitted
 
 
 def _student_steps(

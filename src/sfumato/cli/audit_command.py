@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,6 +29,9 @@ from sfumato.cli.options import (
     engine_named,
     machine,
 )
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def audit(
@@ -106,26 +110,9 @@ def audit(
     sfumato audit --release vectors.npz --records originals.npz --id person --private sex --out runs/vectors
     """
     from sfumato.auditing.effort import effort_named
-    from sfumato.cli.foreign_audit import release_alone, run_alone
-    from sfumato.cli.output import (
-        OUT,
-        Talk,
-        audit_lines,
-        leakage_table,
-        print_json,
-        print_text,
-        score_table,
-        users_table,
-    )
-    from sfumato.workflow import (
-        audit_payloads,
-        audit_release_files,
-        audit_releases,
-        audit_run,
-        audit_users,
-        is_users_folder,
-        releases_named,
-    )
+    from sfumato.cli.foreign_audit import release_alone, rows_audited, run_alone
+    from sfumato.cli.output import Talk, leakage_table, users_table
+    from sfumato.workflow import audit_payloads, audit_run, audit_users, is_users_folder
 
     about = {
         "--records": records,
@@ -154,13 +141,11 @@ def audit(
         several: list[dict[str, Any]] = []
         whole = not release and run is not None and is_users_folder(run)
         if release and owner is not None and holdout is not None:
-            rows: dict[str, Any] = {"private": private or (), "id": subject, "effort": how, "seed": seed or 0}
-            files = releases_named(release, owner, holdout)
-            out = out or Path("runs") / (files[0].stem if len(files) == 1 else "releases")
-            if len(files) > 1:
-                several = audit_releases(files, Path(owner), Path(holdout), **rows, out=out, say=talk.say)
-            else:
-                scores = audit_release_files(files[0], owner, holdout, **rows, out=out, say=talk.say)
+            rows = {"private": private or (), "id": subject, "effort": how, "seed": seed or 0, "say": talk.say}
+            made = {"pipeline": pipeline, "pipeline_seconds": pipeline_seconds}
+            out, several = rows_audited(release, owner, holdout, out, rows, made)
+            if len(several) == 1:
+                (scores,), several = several, []
         elif release:
             asked = data_config({}, records, x, utility, private, subject, None, domain, shares)
             scores = audit_payloads(
@@ -180,17 +165,29 @@ def audit(
         else:
             scores = audit_run(run_alone(about, run), effort=how, again=again, say=talk.say)
     if several:
-        if json:
-            print_json({"points": several})
-            return
-        OUT.print(users_table(several) if whole else leakage_table(several))
-        print_text(f"next: sfumato report {run if whole else out}")
+        _show_several(several, users_table if whole else leakage_table, run if whole else out, json)
+    else:
+        _show(scores, foreign=bool(release), json=json)
+
+
+def _show_several(points: list[dict[str, Any]], table: Callable[[Any], Table], folder: Path | None, json: bool) -> None:
+    from sfumato.cli.output import OUT, print_json, print_text
+
+    if json:
+        print_json({"points": points})
         return
+    OUT.print(table(points))
+    print_text(f"next: sfumato report {folder}")
+
+
+def _show(scores: dict[str, Any], *, foreign: bool, json: bool) -> None:
+    from sfumato.cli.output import OUT, audit_lines, print_json, print_text, score_table
+
     if json:
         print_json(scores)
         return
     OUT.print(score_table(scores))
     for line in audit_lines(scores):
         print_text(line)
-    if release:
+    if foreign:
         print_text(f"next: sfumato report {scores['run']}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato.core.errors import UsageError
 
-_PAYLOADS = ("--records", "--x", "--utility", "--domain", "--shares", "--pipeline", "--public")
+_PAYLOADS = ("--records", "--x", "--utility", "--domain", "--shares", "--public")
 
 
 def release_alone(given: Mapping[str, Any], run: Path | None, *, again: bool, student: Any) -> None:
@@ -46,3 +46,18 @@ def run_alone(given: Mapping[str, Any], run: Path | None) -> Path:
     if strange is not None:
         raise UsageError(f"{strange} goes with --release: a run knows its own records and labels.")
     return run
+
+
+def rows_audited(
+    release: list[Path], owner: str, holdout: str, out: Path | None, asked: dict[str, Any], made: dict[str, Any]
+) -> tuple[Path, list[dict[str, Any]]]:
+    """Releases of rows for nobody in particular, side by side: their folder, and the scores of each."""
+    from sfumato.workflow import audit_release_files, audit_releases, releases_named
+
+    files = releases_named(release, owner, holdout)
+    out = out or Path("runs") / (files[0].stem if len(files) == 1 else "releases")
+    if len(files) == 1:
+        return out, [audit_release_files(files[0], owner, holdout, **asked, **made, out=out)]
+    if made["pipeline"] is not None:
+        raise UsageError("--pipeline made one release: audit that one alone, and the others without it.")
+    return out, audit_releases(files, Path(owner), Path(holdout), **asked, out=out)

@@ -121,6 +121,7 @@ def score_table(scores: Mapping[str, Any]) -> Table:
 def audit_lines(scores: Mapping[str, Any]) -> list[str]:
     """What is said below the table of an audit, a line each."""
     lines = [f"not run: {skipped['attack']} ({skipped['reason']})" for skipped in scores["skipped"]]
+    lines += [f"note: {note}" for note in scores.get("notes", ())]
     lines += promise_lines(scores["guarantee"])
     lines += [
         *exposure_lines(scores),

@@ -32,6 +32,29 @@ class CodedColumn:
         return self.categories == 0
 
 
+@dataclass(frozen=True)
+class Ranks:
+    """The known ``values`` of a number in order, and their ``places``; what lies between them has a rank between."""
+
+    values: Doubles
+    places: Doubles
+
+    @classmethod
+    def of(cls, parts: Sequence[Doubles]) -> Ranks:
+        """The ranks that ``common_ranks`` gives."""
+        known = [~np.isnan(part) for part in parts]
+        numbers = np.concatenate([part[here] for part, here in zip(parts, known, strict=True)])
+        if not len(numbers):
+            return cls(np.zeros(1), np.full(1, 0.5))
+        ranks = np.concatenate([rank[here] for rank, here in zip(common_ranks(parts), known, strict=True)])
+        values, first = np.unique(numbers, return_index=True)
+        return cls(values, ranks[first])
+
+    def __call__(self, numbers: Doubles) -> Doubles:
+        """NaN is missing and gets ½."""
+        return np.where(np.isnan(numbers), 0.5, np.interp(numbers, self.values, self.places))
+
+
 def common_ranks(parts: Sequence[Doubles]) -> list[Doubles]:
     """Each value's place, in [0, 1], in the distribution to which every part contributes alike; equal values share it.
 

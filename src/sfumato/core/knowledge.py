@@ -99,6 +99,10 @@ class PublicView:
     candidates: FloatArray
 
 
+Remake = Callable[[IntArray, int], FloatArray]
+"""Places among the candidates and the how-manieth it is → coded rows of another release by the maker of this one, of
+these candidates and a random half of all other people."""
+
 Likeness = Callable[[Dataset, FloatArray], "npt.NDArray[np.float64]"]
 """Victims and a guess of the record of each → how much it looks like its person, by the person's other records."""
 
@@ -128,6 +132,7 @@ class Knowledge:
     linked      a release of other records of the same people, for linkage; None where nobody has two
     model       what is public of what was fitted to the owner's records, where membership is in question
     refit       fits others like it to records of the attacker's choice; None where that costs too much
+    remake      makes other releases of rows as this one was made; None where nobody can call the maker
     participant the attacker as one of the parties, with a substitute decoder of its own; None without masks
     unknown     names of the secrets behind the victims' release, which the attacker may try to find
     granted     secrets behind the victims' release by name (a mask (N, h) …): for upper bounds alone
@@ -151,6 +156,7 @@ class Knowledge:
     linked: OtherRelease | None = None
     model: Model | None = None
     refit: Refit | None = None
+    remake: Remake | None = None
     participant: Participant | None = None
     unknown: tuple[str, ...] = ()
     granted: Mapping[str, FloatArray] = field(default_factory=dict)

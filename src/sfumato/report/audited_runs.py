@@ -131,7 +131,8 @@ class Run:
 
     ``name`` is the folder's name without its parents. ``setting`` tells the run from others of its mechanism; it is
     "" for the only one. ``repeated`` are attacks on means of several releases, ``fairness`` differences between groups;
-    ``attack_steps`` is how many steps an attacker's network trained at least.
+    ``attack_steps`` is how many steps an attacker's network trained at least, ``skipped`` what was not run and why, and
+    ``notes`` what has to be said about somebody else's files.
     """
 
     name: str
@@ -158,11 +159,19 @@ class Run:
     fairness: tuple[Score, ...] = ()
     attack_steps: int | None = None
     exposure: Mapping[str, Exposed] = field(default_factory=dict)
+    skipped: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
     setting: str = ""
 
     @property
     def title(self) -> str:
         return f"{self.mechanism}, {self.setting}" if self.setting else self.mechanism
+
+    @property
+    def unlinked(self) -> bool:
+        """Whether these are rows for nobody in particular that somebody else made."""
+        recorded = self.config.get("run", {})
+        return recorded.get("command") == "audit" and "owner" in recorded
 
     @property
     def defended(self) -> bool:

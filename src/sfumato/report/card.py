@@ -9,6 +9,7 @@ from sfumato.core.score import Score
 from sfumato.core.threats import FIDELITY, INFORMATION, UTILITY, title
 from sfumato.report.audited_runs import Run, in_order
 from sfumato.report.fairness_table import fairness_sentence
+from sfumato.report.foreign_rows import left_out
 from sfumato.report.guarantees import covers_line, epsilon_line, kind_line, outside_line
 from sfumato.report.verdict import floor_sentences, repeated_sentences, threat_paragraphs, trust_warnings
 from sfumato.report.wording import count, direction, interval, leak, measured, metric_name, named, number, reference
@@ -22,7 +23,7 @@ def card(run: Run) -> str:
         f"# {_md(run.mechanism)} on {_md(run.data)}",
         "",
         *(f"**{_md(text)}**\n" for text in run.guarantee.warnings),
-        f"A release of {_md(run.data)} by the mechanism `{_code(run.mechanism)}`{audited}. {_served(run)}",
+        f"{_what(run)}{audited}.{_served(run)}",
         "",
         "## Guarantee",
         "",
@@ -51,7 +52,7 @@ def card(run: Run) -> str:
     for paragraph in told:
         lines += [_md(paragraph), ""]
     lines += [_md(said), ""] if (said := fairness_sentence(run)) else []
-    lines += [*_keys(run), *_information(run), *_fidelity(run), *_ledger(run)]
+    lines += [*_not_asked(run), *_keys(run), *_information(run), *_fidelity(run), *_ledger(run)]
     lines += [f"**Warning.** {_md(text)}\n" for text in trust_warnings([run])]
     lines += [
         "These are measurements by the attacks listed. Another attack may do better.",
@@ -67,11 +68,19 @@ def card(run: Run) -> str:
     return "\n".join(lines)
 
 
+def _what(run: Run) -> str:
+    if run.unlinked:
+        return f"`{_code(run.mechanism)}`: rows that somebody else made of the records in {_md(run.data)}"
+    return f"A release of {_md(run.data)} by the mechanism `{_code(run.mechanism)}`"
+
+
 def _served(run: Run) -> str:
+    if run.unlinked:
+        return ""
     labels = _md(", ".join(run.labels)) or "no stated label"
     if run.rotated:
-        return f"The answer serves {labels}, and only the device that holds the key can read it."
-    return f"Others may use it for {labels}."
+        return f" The answer serves {labels}, and only the device that holds the key can read it."
+    return f" Others may use it for {labels}."
 
 
 def _score_row(name: str, score: Score) -> str:
@@ -84,6 +93,16 @@ def _score_row(name: str, score: Score) -> str:
 
 def _row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(_md(cell) for cell in cells)} |"
+
+
+def _not_asked(run: Run) -> list[str]:
+    """Of rows that somebody else made: what was left out, and what was noticed in the files."""
+    if not run.unlinked:
+        return []
+    lines = []
+    for head, told in (("Not asked:", left_out(run)), ("Noticed:", run.notes)):
+        lines += [head, "", *(f"- {_md(one)}" for one in told), ""] if told else []
+    return lines
 
 
 def _keys(run: Run) -> list[str]:

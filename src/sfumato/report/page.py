@@ -19,6 +19,7 @@ from sfumato.report.curves import information, tradeoff
 from sfumato.report.exposure_table import exposure_table
 from sfumato.report.fairness_table import fairness_table
 from sfumato.report.feature_views import planes, space, space_layout
+from sfumato.report.foreign_rows import EXCESS, foreign_section
 from sfumato.report.front import front
 from sfumato.report.guarantees import guarantee_boxes
 from sfumato.report.html_pieces import emphasised, note, part, prose, section, select
@@ -109,6 +110,7 @@ class _Builder:
             wall_of_reconstructions(group, self.album),
             self._rotated(group),
             synthetic_section(group, self.album),
+            foreign_section(group),
             self._board(plane) if plane else self._space(group),
         ]
         return f"{head}{''.join(parts)}"
@@ -124,7 +126,7 @@ class _Builder:
             "nothing gets (right end); for utility, between the majority guess and raw data. The bar is the 95 % "
             "interval. Further right is better for the owner; errors are on a logarithmic scale. Leakage places the "
             "best attack between that guesser (0 %) and the best attack on an undefended release (100 %)."
-            f"{chosen}",
+            f"{chosen}{EXCESS if any(run.unlinked for run in group.runs) else ''}",
             f"{glance(group)}{exposure_table(group)}{fairness_table(group)}",
         )
 
@@ -135,6 +137,8 @@ class _Builder:
             if key != CLAIM and (figure := front(group, key, looks, self.ids)) is not None
         ]
         if not figures:
+            if all(run.unlinked for run in group.runs):  # of these nobody asks what they are good for
+                return ""
             return section("Trade-off", "No run has both a utility score and an attack score: no front is drawn.", "")
         number = len(self.fronts)
         self.fronts.append({"figures": figures, "start": self._start(group)})
@@ -302,8 +306,11 @@ def _versions(runs: Sequence[Run]) -> str:
 
 def _title(groups: Sequence[Group]) -> str:
     methods = list(dict.fromkeys(method for group in groups for method in group.methods))
+    data = listed(list(dict.fromkeys(group.data for group in groups)))
+    if all(run.unlinked for group in groups for run in group.runs):
+        return f"{methods[0]}, a release of {data}" if len(methods) == 1 else f"{len(methods)} releases of {data}"
     shown = listed(methods) if len(methods) <= 6 else f"{len(methods)} methods"
-    return f"{shown} on {listed(list(dict.fromkeys(group.data for group in groups)))}"
+    return f"{shown} on {data}"
 
 
 def _subtitle(runs: Sequence[Run]) -> str:

@@ -25,12 +25,15 @@ _COLUMNS = (
 def glance(group: Group) -> str:
     """One row per method (its representative run, and sometimes one more): each score between its references."""
     rows = []
+    useful = any(run.use is not None or not run.unlinked for run in group.runs)
     for run in (run for method in group.methods for run in group.shown(method)):
-        cells = [glance_cell("Utility", _with_control(run), mirrored=True)]
+        cells = [glance_cell("Utility", _with_control(run), mirrored=True)] if useful else []
         absent = "does not apply" if run.traits.synthetic else "not measured"
         cells += [glance_cell(title(key), run.worst.get(key), absent=absent) for key in group.glanced]
         rows.append(table_row(run.mechanism, run.setting, cells))
-    return table("glance", ["Method", "Utility", *(title(key) for key in group.glanced)], rows)
+    heads = ["Method", "Utility"] if useful else ["Release"]
+    kind = "glance" if useful else "glance releases"
+    return table(kind, [*heads, *(title(key) for key in group.glanced)], rows)
 
 
 def scale(score: Score, *, mirrored: bool = False) -> str:

@@ -18,7 +18,7 @@ _PICTURED = 3  # runs
 
 def synthetic_section(group: Group, album: Album) -> str:
     """Everything that only synthetic records have; nothing where there are none."""
-    runs = [run for run in group.runs if run.traits.synthetic]
+    runs = [run for run in group.runs if run.traits.synthetic and not run.unlinked]
     if not runs:
         return ""
     parts = [_samples(runs, album), _claims(runs), _members(runs), *(_ledger(run) for run in runs)]

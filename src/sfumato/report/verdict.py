@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sfumato.core.score import Score, mixed_versions
 from sfumato.core.threats import CLAIM, LIST, MEMBERSHIP, RECONSTRUCTION, threat, title
 from sfumato.report.audited_runs import Group, Run, by_method, in_order, most_private, owner_gain
+from sfumato.report.foreign_rows import compared, leaked
 from sfumato.report.guarantees import guarantee_sentence
 from sfumato.report.wording import count, guesser, leak, listed, measured, metric_name, named, number, reference
 
@@ -38,6 +39,8 @@ def verdict(group: Group) -> Verdict:
     """The verdict on one run, or on several that may be compared."""
     if len(group.runs) == 1:
         return _one(group.runs[0])
+    if all(run.unlinked for run in group.runs):
+        return _releases(group)
     return _several(group)
 
 
@@ -195,6 +198,8 @@ def _no_list(run: Run) -> str:
 def _one(run: Run) -> Verdict:
     audited = f", audited on {count(run.use.n, 'record')}" if run.use is not None else ""
     first = [f"Released: {run.mechanism} output for {run.data} records{audited}.", *_uses(run)]
+    if run.unlinked:
+        first = [f"Audited: {run.mechanism}, rows that somebody else made of the records in {run.data}.", leaked(run)]
     keys = sorted(in_order(run.worst), key=lambda key: key.partition(":")[0] not in (RECONSTRUCTION, LIST))
     told = [*threat_paragraphs(run, keys), *floor_sentences(run), *repeated_sentences(run), *_unknown(run.worst)]
     lead = [" ".join(first), *told, guarantee_sentence([run])]
@@ -213,6 +218,15 @@ def _uses(run: Run) -> list[str]:
             read = f"{label or 'the label'} with {measured(score)} {metric_name(score.metric)}"
             sentences.append(f"{who} {read}{guess}.")
     return sentences
+
+
+def _releases(group: Group) -> Verdict:
+    """Releases of the same records that others made: they are compared by what they leak alone."""
+    sentence, items, notes = compared(group.runs)
+    lead = f"Audited: {count(len(group.runs), 'release')} that others made of the records in {group.data}. {sentence}"
+    heading = "Where an attack finds more than chance, worst first, with leakage:"
+    rankings = (Ranking(heading, tuple(items), tuple(notes)),) if items else ()
+    return Verdict((lead, guarantee_sentence(group.runs)), rankings, trust_warnings(group.runs))
 
 
 def _several(group: Group) -> Verdict:

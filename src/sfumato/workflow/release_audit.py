@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from os import PathLike
 from pathlib import Path
@@ -22,11 +23,15 @@ from sfumato.core.randomness import derive_seed
 from sfumato.core.run_folder import RunFolder, read_json
 from sfumato.core.schema import Column, Schema
 from sfumato.core.score import Score
-from sfumato.data.reconciled_tables import Given, Reconciled, reconcile
+from sfumato.data.plain_tables import Given
+from sfumato.data.pooled_records import PooledRecords
+from sfumato.data.reconciled_tables import Reconciled, reconcile
 from sfumato.workflow.audited_folder import store
 from sfumato.workflow.payload_audit import Pipeline, audit_payloads
+from sfumato.workflow.pipeline_command import SECONDS, PipelineCommand
+from sfumato.workflow.release_maker import ReleaseMaker
 
-_KEPT = "checkpoint/attacks"
+_KEPT, _SHADOWS = "checkpoint/attacks", "checkpoint/shadows"
 _QUARTERS = ("lowest quarter", "second quarter", "third quarter", "highest quarter", "(missing)")
 
 
@@ -41,6 +46,7 @@ def audit_release(
     id: str | None = None,
     pipeline: Pipeline | None = None,
     public: Given | None = None,
+    pipeline_seconds: float = SECONDS,
     name: str | None = None,
     effort: Effort = CPU,
     seed: int = 0,
@@ -59,8 +65,11 @@ def audit_release(
         records: In place of owner and holdout: the records that the payloads were made of, one by one.
         utility: Labels of ``records`` that others may use.
         private: The columns that nobody may infer; without any, all columns are asked for (of payloads, none).
-        id: The column that names people in owner and holdout, or in records and release.
-        pipeline: With ``records``: the function or the command that made the release, see ``audit_payloads``.
+        id: The column that names people in owner and holdout, or in records and release: all rows of one person count
+            once.
+        pipeline: What made the release: a command with ``{in}`` and ``{out}``, or a function from records, in the form
+            of the owner's, to a release. With it membership is also tested by releases of other people, made by it.
+        pipeline_seconds: Time limit of one run of the command.
         public: With ``records``: these in an embedding that anybody can compute, see ``audit_payloads``.
         name: What a report calls the release.
         effort: How hard the attackers try.
@@ -87,12 +96,13 @@ def audit_release(
             id=id,
             pipeline=pipeline,
             public=public,
+            pipeline_seconds=pipeline_seconds,
             effort=effort,
             seed=seed,
             out=out,
             say=say,
         )
-    if owner is None or holdout is None or utility or pipeline is not None or public is not None:
+    if owner is None or holdout is None or utility or public is not None:
         raise UsageError(
             "give records= for a release of one payload a record, or owner= and holdout= alone for rows that belong to "
             "nobody in particular."
@@ -104,6 +114,7 @@ def audit_release(
         raise DataError(f"{folder} holds a finished audit: choose another --out.")
     if folder is not None and not (folder / "config.toml").exists():
         RunFolder.refuse_used(folder)
+    command = PipelineCommand.parse(pipeline, pipeline_seconds) if isinstance(pipeline, str) else pipeline
     tables = reconcile(release, owner, holdout, private=private, id=id, seed=seed)
     for note in tables.notes:
         say(note)
@@ -112,13 +123,20 @@ def audit_release(
         "seed": seed,
         "data": data,
         "skipped": tables.skipped,
+        "notes": tables.notes,
         "controls": controls,
         "say": say,
     }
-    coded, splits = _parts(tables, called, seed)
+    coded, splits, rows = _parts(tables, called, seed)
+    if command is not None:
+        asked["make"] = ReleaseMaker(
+            command, _pool(owner, holdout, tables, command), tables, rows, _suffix(release, owner), seed,
+            effort.shadow_releases, called, say, None if folder is None else folder / _SHADOWS,
+        )  # fmt: skip
     if folder is None:
         return {"run": None, **audit_rows(coded, splits, tables.columns, **asked).to_json(), "effort": asdict(effort)}
-    run = RunFolder.create(folder, _config(called, release, owner, holdout, private, id, effort, seed), resume=True)
+    config = _config(called, release, owner, holdout, private, id, effort, seed, pipeline is not None)
+    run = RunFolder.create(folder, config, resume=True)
     run.write_json("schema.json", _schema(tables).to_json())
 
     def remembered(attack: str) -> Attacked | None:
@@ -137,7 +155,12 @@ def audit_release(
         kept = {"scores": [_whole(score) for score in found.scores], "of_each": each}
         run.write_json(f"{_KEPT}/{attack}.json", kept)
 
-    found = audit_rows(coded, splits, tables.columns, **asked, remembered=remembered, remember=remember)
+    try:
+        found = audit_rows(coded, splits, tables.columns, **asked, remembered=remembered, remember=remember)
+    except (UsageError, DataError):
+        if not (folder / "checkpoint").exists():
+            shutil.rmtree(folder)  # nothing was found yet that a right command could go on with
+        raise
     return _stored(run, found, effort)
 
 
@@ -147,10 +170,9 @@ def audit_release_files(release: Path, owner: str, holdout: str, **options: Any)
 
 
 def _stored(run: RunFolder, found: Audit, effort: Effort) -> dict[str, Any]:
-    import shutil
-
     scores = store(run, found, effort)
-    shutil.rmtree(run.path / _KEPT, ignore_errors=True)
+    for kept in (_KEPT, _SHADOWS):
+        shutil.rmtree(run.path / kept, ignore_errors=True)
     run.finish()
     return scores
 
@@ -164,9 +186,11 @@ def _config(
     id: str | None,
     effort: Effort,
     seed: int,
+    piped: bool,
 ) -> dict[str, Any]:
     told = {"release": [_path(release)], "owner": _path(owner), "holdout": _path(holdout)}
     run = {"command": "audit", "mechanism": name, "seed": seed, "version": sfumato.__version__, **told}
+    run |= {"pipeline": "run"} if piped else {}
     return {
         "run": run,
         "data": {"source": _path(owner), "private": list(private), "id": id},
@@ -186,18 +210,42 @@ def _schema(tables: Reconciled) -> Schema:
     return Schema("table", (len(columns),), columns=shown)
 
 
-def _parts(tables: Reconciled, name: str, seed: int) -> tuple[Any, Splits]:
-    """Half of the held-out people are the attacker's own, the others strangers."""
+def _pool(
+    owner: Given, holdout: Given, tables: Reconciled, pipeline: PipelineCommand | Callable[[Any], Any]
+) -> PooledRecords:
+    pool = PooledRecords.of(owner, holdout)
+    if isinstance(pipeline, PipelineCommand) and not pool.in_file:
+        raise UsageError("a command works on files, and the records are none: give files, or a function.")
+    if len(pool) != len(tables.owner) + len(tables.holdout):
+        raise DataError(f"{_path(owner)} or {_path(holdout)} has changed while it was read: try again.")
+    return pool
+
+
+def _suffix(release: Given, owner: Given) -> str:
+    """Of the files that the maker writes: that of the release, else that of the owner's file."""
+    return next((Path(one).suffix for one in (release, owner) if isinstance(one, (str, PathLike))), "")
+
+
+def _parts(tables: Reconciled, name: str, seed: int) -> tuple[Any, Splits, IntArray]:
+    """Half of the held-out people are the attacker's own, the others strangers; and where the rows of the owner, the
+    strangers and the attacker stand, the owner's file before the held-out one."""
     classes, *codes = _grouped_by(tables)
     schema = Schema("table", (len(tables.columns),), private=classes)
-    order = np.random.default_rng(derive_seed(seed, "held out")).permutation(len(tables.holdout))
-    half = len(order) // 2
+    sides = (tables.owner, tables.holdout)
+    named = ("owner", "held out")
+    people = tables.people or tuple(_row_names(len(rows), part) for rows, part in zip(sides, named, strict=True))
     owner, holdout = (
-        Dataset(rows, schema, private=labels, ids=_row_names(len(rows), part), name=part)
-        for rows, labels, part in zip((tables.owner, tables.holdout), codes, ("owner", "held out"), strict=True)
+        Dataset(rows, schema, private=labels, ids=np.asarray(who).astype(np.str_), name=part)
+        for rows, labels, who, part in zip(sides, codes, people, named, strict=True)
     )
-    own, strangers = holdout.take(np.sort(order[:half])), holdout.take(np.sort(order[half:]))
-    return coded_release(name, tables.release, unguarded(name)), Splits(owner, own, strangers)
+    _, first, person = np.unique(holdout.ids, return_index=True, return_inverse=True)
+    place = np.argsort(np.argsort(first))[person]  # people by their first row
+    order = np.random.default_rng(derive_seed(seed, "held out")).permutation(len(first))
+    mine = np.isin(place, order[: len(order) // 2])
+    own, strange = np.flatnonzero(mine), np.flatnonzero(~mine)
+    rows = np.concatenate([np.arange(len(owner)), len(owner) + strange, len(owner) + own])
+    coded = coded_release(name, tables.release, unguarded(name))
+    return coded, Splits(owner, holdout.take(own), holdout.take(strange)), rows
 
 
 def _row_names(count: int, part: str) -> npt.NDArray[Any]:

@@ -31,6 +31,7 @@ _CROWD = 10
 class CodedMembership(MembershipAttack):
     """With an interval that covers ``among`` attacks on the question."""
 
+    version: ClassVar[int] = 2
     among: int = 1
 
     def obstacle(self, knowledge: Knowledge) -> str | None:

@@ -84,11 +84,13 @@ def run_peer(
     rows: int = 0,
     seed: int = 0,
     python: Path | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> PeerOutcome:
     """Let a peer learn the Parquet table ``train`` and write ``rows`` (0: as many) drawn records to ``out``.
 
     ``texts`` are the categorical columns. A peer that fails or needs more than ``limit_seconds`` is an outcome with
     its reason, never an error. ``python`` is an interpreter that has the package, else ``environment`` finds one.
+    ``settings`` of the model go before the peer's own.
     """
     if name not in PEERS:
         raise unknown("peer", name, PEERS)
@@ -101,9 +103,9 @@ def run_peer(
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         count = _to_csv(train, work / "train.csv")
-        settings = {**({"delta": delta} if peer.private else {}), **peer.settings}
+        given = {**({"delta": delta} if peer.private else {}), **peer.settings, **(settings or {})}
         job = {
-            "package": peer.package, "model": peer.model, "epsilon": epsilon, "settings": settings, "seed": seed,
+            "package": peer.package, "model": peer.model, "epsilon": epsilon, "settings": given, "seed": seed,
             "train": str(work / "train.csv"), "out": str(work / "out.csv"), "report": str(work / "report.json"),
             "rows": rows or count, "texts": list(texts),
         }  # fmt: skip

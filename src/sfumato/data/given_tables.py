@@ -29,13 +29,15 @@ def open_given(given: Given, name: str) -> LocatedSource:
     """
     if isinstance(given, (str, PathLike)):
         return open_data(given)
-    if hasattr(given, "features") and hasattr(given, "with_format"):
+    if hasattr(given, "with_format") and hasattr(given, "column_names"):
         return _hugging_face(given, name)
     if hasattr(given, "column_names") and hasattr(given, "to_batches"):
         return _opened(name, given, {})
     if hasattr(given, "columns") and hasattr(given, "to_dict"):
         return _opened(name, _frame(given, name), {})
-    if hasattr(given, "__getitem__") and hasattr(given, "__len__") and type(given).__module__.startswith("torch.utils"):
+    if any(base.__module__.startswith("torch.utils.data") for base in type(given).__mro__) and hasattr(
+        given, "__len__"
+    ):
         given = _items(given, name)
     if isinstance(given, Mapping):
         arrays = {str(key): np.asarray(value) for key, value in given.items()}
@@ -61,7 +63,7 @@ def _opened(name: str, table: Any, shapes: Mapping[str, tuple[int, ...]]) -> Loc
 
 def _hugging_face(given: Any, name: str) -> LocatedSource:
     """The arrow table of a ``datasets.Dataset``, with the class names that its features carry."""
-    if not hasattr(given, "column_names") or isinstance(given.column_names, Mapping):
+    if isinstance(given.column_names, Mapping):
         raise UsageError(
             f"{name}: a Hugging Face DatasetDict has several parts: give one of them ({', '.join(given)})."
         )

@@ -11,6 +11,7 @@ import pytest
 from desk import Call
 
 from sfumato.cli.main import app
+from sfumato.cli.output import time_left
 from sfumato.core.run_folder import atomic, sweep, whole_name
 
 
@@ -71,3 +72,7 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
 def test_messages_name_the_file_that_was_asked_for() -> None:
     assert whole_name("/runs/.r.html.part20062host") == "/runs/r.html"
     assert whole_name("plain.partial") == "plain.partial"
+
+
+def test_the_time_left_is_told_in_seconds_then_minutes() -> None:
+    assert [time_left(seconds) for seconds in (1, 42, 200)] == ["", " · 42 s left", " · 3 min left"]

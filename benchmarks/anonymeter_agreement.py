@@ -23,7 +23,7 @@ from benchmarks.peers.environments import environment
 from sfumato import audit_release
 from sfumato.attacks.coded_rows import in_order, nearest
 from sfumato.auditing import CPU
-from sfumato.core.coded_columns import CodedColumn
+from sfumato.core.coded_columns import CodedColumn, common_ranks
 from sfumato.core.intervals import difference_interval
 from sfumato.data.column_codes import numbers_in
 from sfumato.data.plain_tables import plain_table
@@ -79,7 +79,7 @@ def run(small: bool = False) -> dict[str, Any]:
                     ]  # fmt: skip
                     row[f"Anonymeter, {label}, {kinds}"] = _summed(of)
                     for scale in ("range", "ranks"):
-                        here = _ours(tables[name], files, name, used, k, kinds, scale)
+                        here = _ours(tables[name], files, name, used, k, wanted, scale)
                         row[f"here, {label}, {kinds}, {scale}"] = here
                 same = row[f"here, {label}, numbers, range"], row[f"Anonymeter, {label}, numbers"]
                 agree.append(_overlap(*(one["ci"] for one in same)))
@@ -125,10 +125,16 @@ def _summed(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _ours(
-    tables: Reconciled, files: dict[str, Path], name: str, cuts: Sequence[Cut], k: int, kinds: str, scale: str
+    tables: Reconciled,
+    files: dict[str, Path],
+    name: str,
+    cuts: Sequence[Cut],
+    k: int,
+    categories: Sequence[str],
+    scale: str,
 ) -> dict[str, Any]:
     """Excess over held-out people, as a share of what is left to find: (members − held out) / (1 − held out)."""
-    columns, (release, owner, holdout) = _coded(tables, files, name, kinds, scale)
+    columns, (release, owner, holdout) = _coded(tables, files, name, categories, scale)
     place = {one.name: at for at, one in enumerate(columns)}
     found = []
     for part in (owner, holdout):
@@ -160,23 +166,29 @@ def _inferred(files: dict[str, Path], name: str) -> dict[str, Any]:
 
 
 def _coded(
-    tables: Reconciled, files: dict[str, Path], name: str, kinds: str, scale: str
+    tables: Reconciled, files: dict[str, Path], name: str, categories: Sequence[str], scale: str
 ) -> tuple[list[CodedColumn], list[Any]]:
-    """Rows with numbers by ranks or by their range, and small whole numbers as categories or as numbers."""
+    """Rows with numbers by ranks or by their range; ``categories`` are none, though their texts are numbers."""
     parts = [part.astype(np.float64) for part in (tables.release, tables.owner, tables.holdout)]
     raw = [plain_table(files[one], one).columns for one in (name, "owner", "holdout")]
     columns = list(tables.columns)
     for at, one in enumerate(columns):
         numbers = [numbers_in(part[one.name]) for part in raw]
-        if any(np.isnan(values).any() for values in numbers) or (not one.number and kinds == "categories"):
-            continue
-        if one.number and scale == "ranks":
+        if any(np.isnan(values).any() for values in numbers):
             continue
         every = np.concatenate(numbers)
-        spread = float(every.max() - every.min()) or 1.0
-        columns[at] = replace(one, categories=0)
-        for part, values in zip(parts, numbers, strict=True):
-            part[:, at] = (values - every.min()) / spread
+        count = 0
+        if one.name in categories:
+            known = np.unique(every)
+            coded, count = [np.searchsorted(known, values) for values in numbers], len(known)
+        elif scale == "ranks":
+            coded = common_ranks(numbers)
+        else:
+            spread = float(every.max() - every.min()) or 1.0
+            coded = [(values - every.min()) / spread for values in numbers]
+        columns[at] = replace(one, categories=count)
+        for part, values in zip(parts, coded, strict=True):
+            part[:, at] = values
     return columns, [in_order(parts[0]), *parts[1:]]
 
 

@@ -63,6 +63,7 @@ def test_nobody_is_worst_off_where_nothing_leaks(tables: tuple[Table, Table, Tab
         for one in exposed["groups"]:
             assert one["ci"][0] <= 0.0 <= one["ci"][1] and not one["worse"], question
         assert exposed["share_above"]["share"] == 0.0, question
+        assert exposed["attack"] != "copy-rare", "which asks a quarter of the people alone"
 
 
 def test_by_chance_hardly_any_group_of_a_real_audit_is_called_worse() -> None:

@@ -260,6 +260,21 @@ def test_ten_thousand_categories_and_columns_without_values_are_audited(
     assert any("column code" in note and "in vendor.csv alone" in note for note in found["notes"])
 
 
+def test_a_pattern_that_the_shell_has_expanded_names_several_releases(tables: Path, call: Call) -> None:
+    """``--release *.csv``: the owner's and the held-out records lie beside the releases, and are none."""
+    (tables / "other.csv").write_text(lines(people()[2]))
+    files = ("control.csv", "other.csv", "train.csv", "vendor.csv")
+    whose = ("--owner", "train.csv", "--holdout", "control.csv", "--effort", "smoke", "--jobs", "1", "-q")
+    ended = call("audit", "--release", *files, *whose, "--out", "run", "--json")
+    assert ended.code == 0, ended.err
+    assert [point["point"] for point in json.loads(ended.out)["points"]] == ["other", "vendor"]
+    table = call("audit", "--release", *files, *whose, "--out", "run").out
+    assert table.index("vendor") < table.index("other")  # what leaks most comes first
+    spoilt = call("audit", "--release", "vendor.csv", "run", *whose)
+    assert spoilt.code == 2 and "either a run or a release: leave out run" in spoilt.err
+    assert call("audit", "run", "other.csv").code == 2
+
+
 def test_a_command_makes_shadow_releases(tables: Path, call: Call) -> None:
     ended = call(*command(".csv", "--pipeline", "cp {in} {out}"))
     assert ended.code == 0, ended.err

@@ -63,13 +63,26 @@ def held_out_exposures(scores: Sequence[Score], asked: Mapping[Key, AskedPeople]
     """By question, in the form of ``auditing.exposure.exposures``; ``score`` of a group is its excess."""
     worst = {
         key: (score, asked[score.attack, score.target])
-        for key, score in worst_by_threat(scores).items()
-        if (score.attack, score.target) in asked and score.leakage is not None
+        for key, score in worst_by_threat(_reaching(scores, asked)).items()
+        if score.leakage is not None
     }
     groups = {key: list(_groups(people)) for key, (_, people) in worst.items()}
     comparisons = max(1, sum(len(names) for of in groups.values() for _, names, _ in of))
     confidence = 1.0 - (1.0 - CONFIDENCE) / comparisons
     return {key: _exposure(score, people, groups[key], confidence) for key, (score, people) in worst.items()}
+
+
+def _reaching(scores: Sequence[Score], asked: Mapping[Key, AskedPeople]) -> list[Score]:
+    """The scores that say who is worst off. An attack that finds nothing and asks some people alone says less than one
+    that asks everybody."""
+    found = [score for score in scores if (score.attack, score.target) in asked]
+    everybody = [not np.isnan(asked[score.attack, score.target].values).any() for score in found]
+    about = {(score.threat, score.target) for score, all_of_them in zip(found, everybody, strict=True) if all_of_them}
+    return [
+        score
+        for score, all_of_them in zip(found, everybody, strict=True)
+        if all_of_them or score.leakage or (score.threat, score.target) not in about
+    ]
 
 
 def _exposure(score: Score, people: AskedPeople, groups: Sequence[Groups], confidence: float) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from sfumato.auditing.held_out_exposure import AskedPeople, held_out_exposures
 from sfumato.auditing.plans.unlinked_rows import TOO_COSTLY, RowsPlan, rows_scene
 from sfumato.auditing.remade_releases import Make
 from sfumato.auditing.result import Audit, Say
-from sfumato.auditing.trials import Found, carry_out, trials
+from sfumato.auditing.trials import Found, carry_out, suite, trials
 from sfumato.core import compute
 from sfumato.core.coded_columns import CodedColumn
 from sfumato.core.dataset import Dataset, FloatArray, IntArray, Splits
@@ -146,7 +146,8 @@ def _carried_out(
     say: Say = lambda _: None,
 ) -> Found:
     found = Found()
-    for trial in trials([plan]):
+    attacks = suite([plan])
+    for place, trial in enumerate(trials([plan], attacks), 1):
         name = trial.attack.name
         earlier = remembered(name)
         if earlier is not None and all(one.attack_version == trial.attack.version for one in earlier.scores):
@@ -155,7 +156,7 @@ def _carried_out(
             truth = trial.stage.truth
             found.asked |= {(name, about): AskedPeople.of(each, truth) for about, each in earlier.of_each.items()}
             continue
-        one = carry_out([trial], plan.scene.name, say)
+        one = carry_out([trial], f"{plan.scene.name} ({place} of {len(attacks)})", say)
         if one.scores:
             remember(name, Attacked(one.scores, {about: people.values for (_, about), people in one.asked.items()}))
         found.add(one)

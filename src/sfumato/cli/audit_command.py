@@ -36,15 +36,17 @@ if TYPE_CHECKING:
 
 def audit(
     run: Annotated[
-        Path | None,
-        typer.Argument(help="A run folder, or a folder of users; unless --release is given.", metavar="RUN"),
+        list[Path] | None,
+        typer.Argument(
+            help="A run folder, or a folder of users; after --release more files to audit.", metavar="RUN"
+        ),
     ] = None,
     release: Annotated[
         list[Path] | None,
         typer.Option(
             "--release",
             help="A release that somebody else made. Several with --owner: side by side, also a folder or "
-            "'made/*.csv'; two with --records: of the same records.",
+            "made/*.csv; two with --records: of the same records.",
         ),
     ] = None,
     records: Annotated[
@@ -105,7 +107,7 @@ def audit(
 
     sfumato audit --release synthetic.csv --owner train.csv --holdout control.csv --out runs/vendor
 
-    sfumato audit --release a.csv --release b.csv --owner train.csv --holdout control.csv --out runs/vendors
+    sfumato audit --release vendors/*.csv --owner train.csv --holdout control.csv --out runs/vendors
 
     sfumato audit --release vectors.npz --records originals.npz --id person --private sex --out runs/vectors
     """
@@ -137,9 +139,10 @@ def audit(
         engine_named(engine, address, jobs),
     ):
         if release:
-            release_alone(about, run, again=again, student=student)
+            release = release_alone(about, release, run or [], again=again, student=student)
         several: list[dict[str, Any]] = []
-        whole = not release and run is not None and is_users_folder(run)
+        folder = None if release else run_alone(about, run or [])
+        whole = folder is not None and is_users_folder(folder)
         if release and owner is not None and holdout is not None:
             rows = {"private": private or (), "id": subject, "effort": how, "seed": seed or 0, "say": talk.say}
             made = {"pipeline": pipeline, "pipeline_seconds": pipeline_seconds}
@@ -161,11 +164,11 @@ def audit(
                 say=talk.say,
             )
         elif whole:
-            several = audit_users(run_alone(about, run), effort=how, again=again, say=talk.say)
+            several = audit_users(folder, effort=how, again=again, say=talk.say)
         else:
-            scores = audit_run(run_alone(about, run), effort=how, again=again, say=talk.say)
+            scores = audit_run(folder, effort=how, again=again, say=talk.say)
     if several:
-        _show_several(several, users_table if whole else leakage_table, run if whole else out, json)
+        _show_several(several, users_table if whole else leakage_table, folder if whole else out, json)
     else:
         _show(scores, foreign=bool(release), json=json)
 

@@ -11,8 +11,12 @@ from sfumato.core.errors import UsageError
 _PAYLOADS = ("--records", "--x", "--utility", "--domain", "--shares", "--public")
 
 
-def release_alone(given: Mapping[str, Any], run: Path | None, *, again: bool, student: Any) -> None:
-    """Raise unless what was typed is about a release alone."""
+def release_alone(
+    given: Mapping[str, Any], release: list[Path], more: list[Path], *, again: bool, student: Any
+) -> list[Path]:
+    """The releases that ``--release`` and a shell's ``*.csv`` after it name, which may have named the owner's and the
+    held-out records as well; raise unless what was typed is about releases alone."""
+    run = next((path for path in more if path.is_dir()), None)
     if run is not None:
         raise UsageError(f"audit either a run or a release: leave out {run}, or --release.")
     if again or student:
@@ -24,7 +28,7 @@ def release_alone(given: Mapping[str, Any], run: Path | None, *, again: bool, st
                 "say which records the release was made of: --records FILE for one payload a record, or --owner FILE "
                 "and --holdout FILE for rows that belong to nobody in particular."
             )
-        return
+        return [*release, *more]
     if len(rows) == 1:
         other = "--holdout" if rows == ["--owner"] else "--owner"
         why = (
@@ -34,10 +38,15 @@ def release_alone(given: Mapping[str, Any], run: Path | None, *, again: bool, st
     strange = next((option for option in _PAYLOADS if given.get(option)), None)
     if strange is not None:
         raise UsageError(f"{strange} goes with --records, not with --owner and --holdout.")
+    known = {Path(given[option]).resolve() for option in rows} if more else set()
+    return [path for path in (*release, *more) if path.resolve() not in known]
 
 
-def run_alone(given: Mapping[str, Any], run: Path | None) -> Path:
+def run_alone(given: Mapping[str, Any], runs: list[Path]) -> Path:
     """The run that is audited; raise if options of a release were typed beside it."""
+    if len(runs) > 1:
+        raise UsageError(f"audit one run at a time: {runs[0]} or {runs[1]}.")
+    run = next(iter(runs), None)
     if run is None:
         raise UsageError(
             "say what to audit: a RUN folder, or --release FILE with its records (see 'sfumato audit -h')."

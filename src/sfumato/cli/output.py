@@ -166,6 +166,8 @@ def leaked(score: Mapping[str, Any]) -> str:
     return text if encoder is None else f"{text} ({percent(encoder)} of the same encoder)"
 
 
+_SHOWN = 0.005
+"""Leakage below this is printed as 0 %."""
 _FLOORS = ("accuracy", "r2")
 
 
@@ -257,10 +259,10 @@ def front_table(results: Sequence[Mapping[str, Any]], best: Sequence[str]) -> Ta
 
 
 def leakage_table(results: Sequence[Mapping[str, Any]]) -> Table:
-    """One line a release: the leakage of the worst attack on each question."""
+    """One line a release, worst first: the leakage of the worst attack on each question."""
     threats = list(dict.fromkeys(threat for result in results for threat in result["worst"]))
     table = new_table("release", numbers=threats, title="leakage of the worst attack")
-    for result in results:
+    for result in sorted(results, key=_surest, reverse=True):
         table.add_row(result["point"], *(_leakage(result["worst"].get(threat)) for threat in threats))
     return table
 
@@ -318,6 +320,12 @@ def _leakage(score: Mapping[str, Any] | None) -> str:
         return "—"
     low, high = (percent(end) for end in score["leakage_ci"])
     return f"{percent(score['leakage'])} [{low}, {high}]"
+
+
+def _surest(result: Mapping[str, Any]) -> float:
+    """The most that leaks by a question whose interval lies above 0."""
+    found = [score for score in result["worst"].values() if score["leakage_ci"]]
+    return max((float(score["leakage"]) for score in found if score["leakage_ci"][0] >= _SHOWN), default=0.0)
 
 
 def _with_interval(score: Mapping[str, Any]) -> str:

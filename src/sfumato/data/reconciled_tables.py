@@ -98,14 +98,14 @@ def reconcile(
     parts = [tables[name] for name in NAMES]
     for column in kept:
         told = _says_nothing(column, parts)
+        if told is None and column not in private and _counts_rows(column, parts):
+            told = "it counts rows or people, which tells the files apart and nothing about anybody"
+            notes.append(f"column {column} counts rows or people: it is left out; if it names people, give it with --id")
         if told is not None:
             skipped.append((f"column {column}", told))
             continue
         if people is None and _names_rows(column, parts):
-            notes.append(
-                f"column {column} has another value in every row: if it names people, give it with --id, and if it "
-                "counts rows, leave it out"
-            )
+            notes.append(f"column {column} has another text in every row: if it names people, give it with --id")
         coders.append(coder_of(column, parts, called["release"], notes, private=column in private))
     columns = tuple(one for coder in coders for one in coder.columns)
     gone = next((name for name in private if all(name != one.name for one in columns)), None)
@@ -142,17 +142,29 @@ def _says_nothing(column: str, parts: Sequence[PlainTable]) -> str | None:
     return "everybody has the same value" if len(values[1] | values[2]) == 1 else None
 
 
+def _counts_rows(column: str, parts: Sequence[PlainTable]) -> bool:
+    """Whether every record has another whole number there, and those of both files leave no great gaps.
+
+    A row of numbers that was begun with the owner's records and ends with the held-out ones would tell members from
+    strangers by where the file was cut, whatever was released.
+    """
+    if column in parts[0].wide or not _all_differ(column, parts):
+        return False
+    both = numbers_in(np.concatenate([part.columns[column] for part in parts[1:]]))
+    whole = not np.isnan(both).any() and bool((both == np.rint(both)).all())
+    return whole and float(np.ptp(both)) < 2 * len(both)
+
+
 def _names_rows(column: str, parts: Sequence[PlainTable]) -> bool:
-    """Whether every person has another text there, or a number of a row of numbers without great gaps."""
-    if column in parts[0].wide:
+    """Whether every record has another text there that is no number."""
+    if column in parts[0].wide or not _all_differ(column, parts):
         return False
-    sides = [part.columns[column] for part in parts[1:]]
-    if any(None in side or len(set(side)) < len(side) for side in map(list, sides)):
-        return False
-    numbers = [numbers_in(side) for side in sides]
-    if any(np.isnan(side).all() for side in numbers):
-        return True
-    return all(np.ptp(side) < 2 * len(side) and bool((side == np.rint(side)).all()) for side in numbers)
+    return any(np.isnan(numbers_in(part.columns[column])).all() for part in parts[1:])
+
+
+def _all_differ(column: str, parts: Sequence[PlainTable]) -> bool:
+    sides = [part.columns[column].tolist() for part in parts[1:]]
+    return not any(None in side or len(set(side)) < len(side) for side in sides)
 
 
 def _called(value: Given, name: str) -> str:

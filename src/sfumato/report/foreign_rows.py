@@ -27,8 +27,8 @@ EXCESS = (
 def compared(runs: Sequence[Run]) -> tuple[str, list[str], list[str]]:
     """What several releases of the same records leak: a sentence, an item for each that does, worst first, and what is
     to be said below."""
-    leaks = {run.title: _leaks(run) for run in runs}
-    found = sorted((name for name in leaks if leaks[name]), key=lambda name: -_most(leaks[name]))
+    leaks = {run.title: _leaks(run) for run in worst_first(runs)}
+    found = [name for name in leaks if leaks[name]]
     others = [name for name in leaks if not leaks[name]]
     items = [f"{name}: {', '.join(f'{title(key)} {leak(score)}' for key, score in leaks[name])}" for name in found]
     many = len({key for run in runs for key in run.worst}) * len(runs)
@@ -41,6 +41,30 @@ def compared(runs: Sequence[Run]) -> tuple[str, list[str], list[str]]:
         else f"In none of {len(runs)} releases does an attack find more than chance may make; other attacks may."
     )
     return sentence, items, notes
+
+
+def leakage_matrix(group: Group) -> str:
+    """Releases × questions, worst first; shaded where the interval lies above 0, the darker the more leaks."""
+    keys = group.threats
+    rows = []
+    for run in worst_first(group.runs):
+        sure = {key for key, _ in _leaks(run)}
+        cells = [_shaded(title(key), run.worst.get(key), sure=key in sure) for key in keys]
+        rows.append(table_row(run.title, "", cells))
+    return table("glance matrix", ["Release", *(title(key) for key in keys)], rows)
+
+
+def _shaded(head: str, score: Score | None, *, sure: bool) -> str:
+    if score is None or score.leakage is None:
+        return cell(head, note("absent", "cannot be stated" if score else "not measured"))
+    share, _, ends = leak(score).partition(" [")
+    shade = 1 + min(4, int(5 * score.leakage)) if sure else 0
+    return cell(head, f'<span class="shade-{shade}"><b>{escape(share)}</b> {note("ci", f"[{ends}")}</span>')
+
+
+def worst_first(runs: Sequence[Run]) -> list[Run]:
+    """Those that leak most first, and those where no attack finds more than chance last."""
+    return sorted(runs, key=lambda run: -_most(_leaks(run)))
 
 
 def leaked(run: Run) -> str:
@@ -60,7 +84,7 @@ def _leaks(run: Run) -> list[tuple[str, Score]]:
 
 
 def _most(leaks: Sequence[tuple[str, Score]]) -> float:
-    return max(float(score.leakage or 0.0) for _, score in leaks)
+    return max((float(score.leakage or 0.0) for _, score in leaks), default=0.0)
 
 
 def foreign_section(group: Group) -> str:
@@ -79,7 +103,7 @@ def foreign_section(group: Group) -> str:
 def _members(runs: Sequence[Run]) -> str:
     """For one release every membership attack, for several the strongest of each."""
     rows = []
-    for run in runs:
+    for run in worst_first(runs):
         areas = [score for score in run.attacks if score.threat == MEMBERSHIP and score.metric == "auroc"]
         if len(runs) == 1:
             rows += [table_row(run.called(one.attack)[0], one.attack, _rates(run, one.attack)) for one in areas]

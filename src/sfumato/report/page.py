@@ -19,10 +19,10 @@ from sfumato.report.curves import information, tradeoff
 from sfumato.report.exposure_table import exposure_table
 from sfumato.report.fairness_table import fairness_table
 from sfumato.report.feature_views import planes, space, space_layout
-from sfumato.report.foreign_rows import EXCESS, foreign_section
+from sfumato.report.foreign_rows import EXCESS, foreign_section, leakage_matrix
 from sfumato.report.front import front
 from sfumato.report.guarantees import guarantee_boxes
-from sfumato.report.html_pieces import emphasised, note, part, prose, section, select
+from sfumato.report.html_pieces import emphasised, fold, note, part, prose, section, select
 from sfumato.report.picture_rows import Album, before_and_after, wall_of_reconstructions
 from sfumato.report.plots import Board, Style, styles
 from sfumato.report.release_counts import averages
@@ -34,6 +34,12 @@ from sfumato.report.wording import count, listed, measured, metric_name, named
 
 Json = dict[str, Any]
 
+_MARKS = (
+    "Each mark lies between what the best attack gets with no defence (left end) and what a guesser who sees nothing "
+    "gets (right end); for utility, between the majority guess and raw data. The bar is the 95 % interval. Further right "
+    "is better for the owner; errors are on a logarithmic scale. Leakage places the best attack between that guesser "
+    "(0 %) and the best attack on an undefended release (100 %)."
+)
 _FEW = 4  # records beside the front where each has several guesses
 
 
@@ -116,18 +122,27 @@ class _Builder:
         return f"{head}{''.join(parts)}"
 
     def _glance(self, group: Group) -> str:
+        if len(group.runs) > 1 and all(run.unlinked for run in group.runs):
+            return self._releases(group)
         several = len(group.runs) > len(group.methods)
         both = any(len(group.shown(method)) > 1 for method in group.methods)
         also = " and the one that leaks least" if both else ""
         chosen = f" For each method, the run with the best accuracy{also} is shown." if several else ""
         return section(
             "At a glance",
-            "Each mark lies between what the best attack gets with no defence (left end) and what a guesser who sees "
-            "nothing gets (right end); for utility, between the majority guess and raw data. The bar is the 95 % "
-            "interval. Further right is better for the owner; errors are on a logarithmic scale. Leakage places the "
-            "best attack between that guesser (0 %) and the best attack on an undefended release (100 %)."
-            f"{chosen}{EXCESS if any(run.unlinked for run in group.runs) else ''}",
+            f"{_MARKS}{chosen}{EXCESS if any(run.unlinked for run in group.runs) else ''}",
             f"{glance(group)}{exposure_table(group)}{fairness_table(group)}",
+        )
+
+    def _releases(self, group: Group) -> str:
+        """Of several releases that others made."""
+        return section(
+            "Leakage at a glance",
+            "What the worst attack on each question finds, with its 95 % interval: 0 % is what it finds about people "
+            "who were not used, 100 % what the best attack finds if the owner’s records themselves are released. "
+            "Shaded where the interval lies above 0.",
+            f"{leakage_matrix(group)}{fold('Every figure between its references', _MARKS + EXCESS, glance(group))}"
+            f"{exposure_table(group)}",
         )
 
     def _front(self, group: Group, looks: dict[str, Style]) -> str:

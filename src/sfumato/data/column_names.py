@@ -21,7 +21,9 @@ _CODES = frozenset(
         "gender", "state", "region", "county", "country", "ward", "class", "category", "cat", "type", "status", "group",
     }
 )  # fmt: skip
-_WEIGHTS = re.compile(r"^(p|w|h|hh|person|house(hold)?)?(wgtp?|wtp|wt|perwt|hhwt|asecwt|fnlwgt|finalwt|weightvar)\d{0,3}$")
+_WEIGHTS = re.compile(
+    r"^(p|w|h|hh|person|house(hold)?)?(wgtp?|wtp|wt|perwt|hhwt|asecwt|fnlwgt|finalwt|weightvar)\d{0,3}$"
+)
 _SURVEY = frozenset(
     {
         "survey", "sample", "sampling", "final", "design", "replicate", "rep", "analysis", "population", "pop", "household",

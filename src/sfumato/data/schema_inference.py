@@ -13,9 +13,9 @@ from sfumato.core.schema import AudioFrame, Column, Kind, Schema
 from sfumato.data.column_roles import Roles
 from sfumato.data.encoding import signals
 from sfumato.data.encoding.audio import read_wav
-from sfumato.data.encoding.images import cell_bytes, decode
+from sfumato.data.encoding.images import by_name, cell_bytes, decode
 from sfumato.data.encoding.list_cells import check_finite, dense, is_encoded, is_list, wrong_shape
-from sfumato.data.file_errors import Place
+from sfumato.data.file_errors import FaultHere, Place
 from sfumato.data.limits import MAX_RECORD_NUMBERS
 from sfumato.data.numeric_labels import fit_of
 from sfumato.data.readers.source import Source
@@ -27,7 +27,7 @@ AUDIO_SECONDS, AUDIO_MELS, AUDIO_FRAMES = 1.0, 32, 32
 
 
 def infer(source: Source, roles: Roles, entry: Entry | None = None, like: Sequence[Column] = ()) -> Schema:
-    """Learn the schema from a source (the training part, if there is one); columns ``like`` others are read like them."""
+    """Learn the schema from a source (the training part, if there is one); columns in ``like`` are read like these."""
     schema = shape_of(source, roles, entry)
     fits = {label.name: fit_of(label, source, entry) for label in roles.labels}
     table = vector = ranges = None
@@ -94,7 +94,10 @@ def shape_of(source: Source, roles: Roles, entry: Entry | None = None) -> Schema
             frame = AudioFrame(rate, AUDIO_SECONDS, AUDIO_MELS, AUDIO_FRAMES)
             return replace(empty, kind="audio", shape=(1, AUDIO_MELS, AUDIO_FRAMES), audio=frame)
         side = entry.side if entry else None
-        image = decode(data, where, channels=3 if side else None, side=side)
+        try:
+            image = decode(data, where, channels=3 if side else None, side=side)
+        except FaultHere as error:
+            raise by_name(error, first.column(column)[0]) from None
         return replace(empty, kind="image", shape=image.shape)
     if first.num_columns > 1 or not is_list(arrow_type):
         return empty

@@ -46,8 +46,8 @@ TOO_MANY = f"it has more than {MAX_CATEGORIES:,} different values"
 class TableFit:
     """Learns the columns of a table from training records, a batch at a time.
 
-    ``named`` says that the user chose the columns, so that none is left out. Columns in ``like`` are known, and are read
-    in the same way.
+    ``named`` says that the user chose the columns, so that none is left out. Columns in ``like`` are known, and read in
+    the same way.
     """
 
     def __init__(
@@ -61,9 +61,7 @@ class TableFit:
         like: Sequence[Column] = (),
     ) -> None:
         self._named, self._like = named, {one.name: one for one in like if not one.cycle}
-        self._seen = {
-            name: ColumnEvidence(Place(file, name), arrow_schema.field(name).type, untyped) for name in names
-        }
+        self._seen = {name: ColumnEvidence(Place(file, name), arrow_schema.field(name).type, untyped) for name in names}
         self._file = file
 
     def add(self, first_row: int, batch: Any) -> None:

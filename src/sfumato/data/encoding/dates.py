@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 import numpy as np
@@ -26,7 +26,9 @@ _MONDAY = 4.0
 """1970-01-05 was a Monday."""
 _ISO = re.compile(r"^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?$")
 _TIME = r"(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?"
-_PARTS = re.compile(rf"^(\d{{1,2}}|[A-Za-z]{{3,9}})[./\- ](\d{{1,2}}|[A-Za-z]{{3,9}})[./\-, ]\s?(\d{{4}})(?:[ T,]\s*{_TIME})?$")
+_PARTS = re.compile(
+    rf"^(\d{{1,2}}|[A-Za-z]{{3,9}})[./\- ](\d{{1,2}}|[A-Za-z]{{3,9}})[./\-, ]\s?(\d{{4}})(?:[ T,]\s*{_TIME})?$"
+)
 _CLOCK = re.compile(rf"^{_TIME}$")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
@@ -107,7 +109,7 @@ def _of_arrow(array: Any) -> Floats:
 
 
 def _utc(moment: datetime) -> datetime:
-    return moment if moment.tzinfo is None else moment.astimezone(timezone.utc).replace(tzinfo=None)
+    return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
 
 
 def _days(moment: datetime) -> float:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import numpy.typing as npt
 from sfumato.core.dataset import FloatArray
 from sfumato.core.errors import DataError
 from sfumato.data.encoding.list_cells import check_finite, dense, is_encoded
-from sfumato.data.file_errors import Place
+from sfumato.data.file_errors import FaultHere, Place
 from sfumato.data.limits import MAX_CELL_BYTES, MAX_PIXELS
 
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
@@ -29,6 +31,15 @@ def cell_bytes(cell: Any, where: Place) -> bytes:
     if len(value) > MAX_CELL_BYTES:
         raise where.fault(f"the record is larger than {MAX_CELL_BYTES >> 20} MB", "make it smaller")
     return bytes(value)
+
+
+def by_name(error: FaultHere, cell: Any) -> DataError:
+    """The same error about an encoded cell, at the file's name if the cell is a file of a folder."""
+    value = cell.as_py()
+    name = value.get("path") if isinstance(value, dict) else None
+    if not name or not Path(error.where.file).is_dir():
+        return error
+    return replace(error.where, record=str(name)).fault(error.what, error.remedy)
 
 
 def decode(data: bytes, where: Place, *, channels: int | None = None, side: int | None = None) -> npt.NDArray[np.uint8]:
@@ -91,9 +102,12 @@ def encode(
     out = np.empty((len(array), *shape), dtype=np.uint8)
     for place, cell in enumerate(array):
         here = where.below(place)
-        image = decode(cell_bytes(cell, here), here, channels=shape[0], side=side)
-        if image.shape != shape:
-            raise _wrong_size(image.shape, shape, here)
+        try:
+            image = decode(cell_bytes(cell, here), here, channels=shape[0], side=side)
+            if image.shape != shape:
+                raise _wrong_size(image.shape, shape, here)
+        except FaultHere as error:
+            raise by_name(error, cell) from None
         out[place] = image
     return np.multiply(out, np.float32(1 / 255), dtype=np.float32)
 

@@ -55,7 +55,9 @@ class DelimitedSource(Source):
             return pc.open_csv(stream, **options, convert_options=convert)
         except (pa.ArrowException, OSError, UnicodeError) as error:
             what = f"is no readable table of text ({brief(error)})"
-            raise Place(str(self._path)).fault(what, "give a file with a header, whose lines have equally many cells") from error
+            raise Place(str(self._path)).fault(
+                what, "give a file with a header, whose lines have equally many cells"
+            ) from error
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[Batch]:
         import pyarrow as pa

@@ -63,7 +63,9 @@ def _first_sheet(path: Path) -> tuple[list[str], list[list[str]], list[str]]:
         names.pop()
     gap = next((place for place, name in enumerate(names) if not name), None)
     if gap is not None:
-        raise where.fault(f"column {gap + 1} has no name in line 1", "write the names of all columns into the first row")
+        raise where.fault(
+            f"column {gap + 1} has no name in line 1", "write the names of all columns into the first row"
+        )
     for number, row in enumerate(rows[1:], 2):
         if any(row[len(names) :]):
             raise where.fault(f"line {number} has more cells than the header", "name all columns, or remove the cells")
@@ -84,5 +86,7 @@ def _text(cell: Any, where: Place, number: int) -> str:
         return cell.isoformat()
     text = str(cell).strip()
     if text.startswith("#") and text.rstrip("!?").isupper() and text[-1:] in "!?A":
-        raise where.fault(f"line {number} holds the spreadsheet's error {text}", "correct the formula, or empty the cell")
+        raise where.fault(
+            f"line {number} holds the spreadsheet's error {text}", "correct the formula, or empty the cell"
+        )
     return text

@@ -88,12 +88,12 @@ def open_data(source: SourceName) -> LocatedSource:
 
 def open_file(path: Path) -> Source:
     """Open one file, with the reader for its suffix, or one folder of Parquet files, images or recordings."""
-    from sfumato.data.readers.media_folder import FolderSource
-    from sfumato.data.readers.npz import NpzSource
     from sfumato.data.readers.delimited import DelimitedSource
     from sfumato.data.readers.dialect import is_delimited
     from sfumato.data.readers.excel import SUFFIXES as SHEETS
     from sfumato.data.readers.excel import ExcelSource
+    from sfumato.data.readers.media_folder import FolderSource
+    from sfumato.data.readers.npz import NpzSource
     from sfumato.data.readers.parquet import ParquetSource
     from sfumato.data.readers.parquet_folder import ParquetFolder, parquet_files
 

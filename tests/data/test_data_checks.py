@@ -98,7 +98,7 @@ def test_numbers_spoilt_by_one_word_are_noticed(tmp_path: Path) -> None:
     lines = ["v,y", *(f"{row}.5,{'ab'[row % 2]}" for row in range(40))]
     lines[13] = "NA,a"
     (tmp_path / "t.csv").write_text("\n".join(lines))
-    assert "line 14: 'NA'" in told(check(tmp_path / "t.csv", utility="y"))
+    assert "'NA' (line 14) counts as missing" in told(check(tmp_path / "t.csv", utility="y"))
 
 
 def test_a_missing_or_broken_file_is_one_problem(tmp_path: Path) -> None:

@@ -24,9 +24,9 @@ class Column:
     its own (``MISSING``) if ``nullable``. ``strict`` is set by a declared domain: a value outside is a fault, where
     otherwise it would count as the nearest end of the range. Each text in ``absent`` stands for a missing number.
 
-    A date is a numeric column with a ``form``, in which the file writes it: days since 1970-01-01, or hours since midnight
-    if the form is ``clock``. With a ``cycle`` (``"week sine"``) the column is not the date but its place in that cycle, and
-    ``of`` is the date's column.
+    A date is a numeric column with a ``form``, in which the file writes it: days since 1970-01-01, or hours since
+    midnight if the form is ``clock``. With a ``cycle`` (``"week sine"``) the column is not the date but its place in
+    that cycle, and ``of`` is the date's column.
     """
 
     MISSING = "(missing)"

@@ -383,7 +383,7 @@ class _Records:
         cells = self._dense(row, one)
         if self._schema is not None and cells[0].size != self._schema.size:
             what = f"the record has {cells[0].size} values, others have {self._schema.size}"
-            raise DataError(f"{self._source.label}: {what}.")
+            raise Place(self._source.label, self._roles.x[0], row).fault(what, "make all records the same length")
         check_finite(cells, Place(self._source.label, self._roles.x[0], row))
 
     def _dense(self, first_row: int, batch: Any) -> Any:
@@ -430,9 +430,8 @@ def _shown(found: Sequence[tuple[int, Place]], file: str) -> str:
     """Where some records are: by name where they are files."""
     if found[0][1].record is None:
         return rows_text(file, [row for row, _ in found])
-    return ", ".join(str(place.record) for _, place in found[:SHOWN_CLASSES]) + (
-        ", …" if len(found) > SHOWN_CLASSES else ""
-    )
+    names = ", ".join(str(place.record) for _, place in found[:SHOWN_CLASSES])
+    return names + (", …" if len(found) > SHOWN_CLASSES else "")
 
 
 def _digest(data: bytes) -> bytes:

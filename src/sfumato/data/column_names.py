@@ -8,8 +8,8 @@ _IDS = frozenset(
     {
         "id", "ids", "uid", "uuid", "guid", "person", "patient", "user", "subject", "client", "customer", "member",
         "employee", "student", "participant", "respondent", "household", "email", "mail", "passport", "account", "ssn",
-        "mrn", "nhs", "iban", "phone", "telephone", "mobile", "fax", "surname", "lastname", "firstname", "fullname", "ip",
-        "caseno", "index",
+        "mrn", "nhs", "iban", "phone", "telephone", "mobile", "fax", "surname", "lastname", "firstname", "fullname",
+        "caseno", "index", "ip",
     }
 )  # fmt: skip
 _ENDINGS = frozenset({"id", "no", "nr", "nbr", "num", "name", "number", "key", "code", "hash"})
@@ -26,9 +26,9 @@ _WEIGHTS = re.compile(
 )
 _SURVEY = frozenset(
     {
-        "survey", "sample", "sampling", "final", "design", "replicate", "rep", "analysis", "population", "pop", "household",
-        "hh", "housing", "calibrated", "calibration", "poststratification", "post", "strat", "expansion", "probability",
-        "stat", "statistical",
+        "survey", "sample", "sampling", "final", "design", "replicate", "rep", "analysis", "population", "pop", "hh",
+        "household", "housing", "calibrated", "calibration", "poststratification", "post", "strat", "expansion",
+        "probability", "stat", "statistical",
     }
 )  # fmt: skip
 

@@ -24,8 +24,8 @@ _SHAPED = re.compile(r"^(?P<column>.+):(?P<shape>\d+(x\d+)*)$")
 class Roles:
     """The columns of a file by role.
 
-    ``shape`` is the record shape that the user gave, for cells stored flat; ``named`` says that the user named the columns
-    of ``x``.
+    ``shape`` is the record shape that the user gave, for cells stored flat; ``named`` says that the user named the
+    columns of ``x``.
     """
 
     x: tuple[str, ...]

@@ -32,8 +32,9 @@ file is TOML with one table per column, for columns of x and for labels (whose c
     columns = ["rent", "food", "rest"]
     total = "spent"
 
-``leave_out = ["notes"]`` at the top names columns that are no part of a record. ``draft = true`` at the top marks a file whose ranges were read from the records, so they do not count as declared.
-A column of lists of numbers is declared as ``numeric``; ``[columns."x[3]"]`` overrides it for one entry of the list.
+``leave_out = ["notes"]`` at the top names columns that are no part of a record. ``draft = true`` there marks a file
+whose ranges were read from the records, so they do not count as declared. A column of lists of numbers is declared as
+``numeric``; ``[columns."x[3]"]`` overrides it for one entry of the list.
 """
 
 from __future__ import annotations

@@ -102,4 +102,5 @@ def problem_of(error: Exception, file: str, remedy: str) -> Problem:
     if isinstance(error, FaultHere):
         return error.where.error(error.what, error.remedy)
     text = str(error).rstrip(".").removeprefix(f"{file}: ").removeprefix(f"{file} ")
-    return Place(file).error(text, remedy)
+    what, _, own = text.rpartition(": ")  # messages end with what to do
+    return Place(file).error(what, own) if what else Place(file).error(text, remedy)

@@ -1,7 +1,7 @@
 """Table rows as vectors in [0, 1], and back.
 
-Numeric columns and dates are scaled by their range and categorical ones are one-hot. Null, empty text, ``?``, NaN and the
-texts that a column has for it count as missing.
+Numeric columns and dates are scaled by their range and categorical ones are one-hot. Null, empty text, ``?``, NaN and
+the texts that a column has for it count as missing.
 """
 
 from __future__ import annotations

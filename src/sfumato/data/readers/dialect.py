@@ -69,7 +69,7 @@ def opened(path: Path, *, compressed: bool) -> IO[bytes]:
 
 
 @lru_cache(maxsize=32)
-def _dialect(path: Path, _changed: int, size: int) -> Dialect:
+def _dialect(path: Path, _changed: int, _size: int) -> Dialect:
     compressed = path.suffix.lower() == COMPRESSED
     with opened(path, compressed=compressed) as file:
         head = file.read(_HEADER)

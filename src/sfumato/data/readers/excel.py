@@ -58,7 +58,7 @@ def _first_sheet(path: Path) -> tuple[list[str], list[list[str]], list[str]]:
         rows.pop()
     if not rows:
         raise where.fault("is empty", "give a sheet with a header and rows")
-    names = [name for name in rows[0]]
+    names = list(rows[0])
     while names and not names[-1]:
         names.pop()
     gap = next((place for place, name in enumerate(names) if not name), None)

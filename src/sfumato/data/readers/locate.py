@@ -66,8 +66,8 @@ class LocatedSource:
 
 
 def open_data(source: SourceName) -> LocatedSource:
-    """Open a named set; a Parquet, delimited text, Excel or npz file; a folder of images, recordings or Parquet parts; or Parquet at an
-    address (``s3://…``)."""
+    """Open a named set; a Parquet, delimited text, Excel or npz file; a folder of images, recordings or Parquet parts;
+    or Parquet at an address (``s3://…``)."""
     if isinstance(source, str) and source in REGISTRY:
         known = REGISTRY[source]
         if isinstance(known.source, Embedded):

@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 
 import numpy as np
 
-WORDS = "pain since days after fall left right knee cough fever none known allergic denies smoker walks daily".split()
+WORDS = ["pain", "since", "days", "after", "fall", "left", "right", "knee", "cough", "fever", "none", "known", "allergic", "denies", "smoker", "walks", "daily"]
 HEADER = (
     "record no", "patient_id", "name", "born", "admitted", "left at", "ward", "zip", "sex", "diagnosis", "weight_kg",
     "creatinine", "pain", "smoker", "children", "costs", "remarks", "sample_weight", "site", "readmitted",

@@ -3,7 +3,7 @@
 The rules, in this order (docs/data.md tells them to users):
 
 1. dates and times of day by how they are written; up to three other texts stand for "none";
-2. survey weights, ids, counters of rows, text that differs in nearly every row, free text, and text of too many values
+2. survey weights, ids, counters of rows, text whose values few rows share, free text, and text of too many values
    are left out, unless the user named the columns of x;
 3. whole numbers with few different values, with leading zeros, or named like codes are categories;
 4. numbers; up to three texts that are no numbers stand for "none", and more are a fault;
@@ -31,6 +31,8 @@ FEWEST_IDS = 20
 """A column with no more different values than this names no people, and is no free text."""
 MOST_ROWS_EACH = 100
 """Nor does one with more rows a value than this."""
+ROWS_PER_VALUE = 4
+"""Text is a category if each value has so many rows on average."""
 _LETTERS = 40
 _LARGEST_BODY = 1_000.0
 _MOSTLY = 0.9
@@ -38,7 +40,7 @@ _COMMA = re.compile(r"^[-+]?\d[\d.]*,\d*$")
 SURVEY_WEIGHT = "it is a survey weight, which says how many others a record stands for"
 IDS = "it names people or things"
 COUNTER = "it counts the rows"
-NEAR_KEY = "it differs in nearly every row"
+NEAR_KEY = "few rows share a value of it"
 FREE_TEXT = "it is free text"
 TOO_MANY = f"it has more than {MAX_CATEGORIES:,} different values"
 
@@ -111,7 +113,7 @@ def why_left_out(name: str, seen: ColumnEvidence) -> str | None:
     if is_quantity(name, seen):
         dense = numbers and different == len(head) and seen.span.high - seen.span.low < 1.1 * seen.rows
         return COUNTER if dense else None
-    if 2 * different > len(head):
+    if ROWS_PER_VALUE * different > len(head):
         return FREE_TEXT if _letters(head) > _LETTERS else NEAR_KEY
     if len(seen.categories) > MAX_CATEGORIES:
         return TOO_MANY
@@ -182,7 +184,7 @@ def _number(name: str, seen: ColumnEvidence) -> Column:
 def _no_numbers(seen: ColumnEvidence) -> Exception:
     row = next(iter(seen.others.values()))
     shown = ", ".join(f"'{text}' ({rows_text(seen.where.file, [place])})" for text, place in seen.others.items())
-    what = f"{shown} {'is' if len(seen.others) == 1 else 'are'} not numbers, and other values are"
+    what = f"{shown} {'is no number' if len(seen.others) == 1 else 'are no numbers'}, and other values are"
     if any(_COMMA.match(text) for text in seen.others):
         return seen.where.below(row).fault(what, "write decimals with a point, or divide the columns by ;")
     remedy = f"correct them, or leave them empty; up to {MOST_OTHERS} different texts may stand for a missing number"

@@ -48,7 +48,7 @@ def decode(data: bytes, where: Place, *, channels: int | None = None, side: int 
     With ``channels=3`` a grey image becomes colour. The reverse is an error, because it would silently lose
     information. With ``side`` the central square is cropped and scaled to that size.
     """
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     try:
         with Image.open(io.BytesIO(data), formats=FORMATS) as image:
@@ -64,7 +64,8 @@ def decode(data: bytes, where: Place, *, channels: int | None = None, side: int 
                 raise where.fault(what, "store all images in the same mode")
             picture = image.convert("RGB" if channels == 3 or not grey else "L")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        what = f"the image cannot be read ({str(error)[:80].rstrip('.')})"
+        why = "in no format that is known" if isinstance(error, UnidentifiedImageError) else str(error)[:80].rstrip(".")
+        what = f"the image cannot be read ({why})"
         raise where.fault(what, "replace it or remove the row") from error
     if side is not None and picture.size != (side, side):
         edge = min(picture.size)

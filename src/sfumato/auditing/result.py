@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from sfumato.auditing.audit_frame import frame, leakage_plot, score_rows, worst_table
 from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.score import Score, worst_by_threat
@@ -62,6 +63,20 @@ class Audit:
     def accuracy(self) -> Score:
         """The mechanism's own accuracy where it has a classifier, else the fresh classifier's."""
         return next(score for score in self.utility if score.primary)
+
+    def to_frame(self) -> Any:
+        """Every figure as a row of a pandas DataFrame: kind, attack, threat, label, value, interval, baseline, control,
+        leakage; ``worst`` marks the one of each threat that counts."""
+        groups = {"utility": self.utility, "attack": self.attacks, "repeated": self.repeated, "fairness": self.fairness}
+        return frame(score_rows(groups, self.worst.values()))
+
+    def plot(self) -> Any:
+        """The leakage of each threat's worst attack with its interval, as axes of matplotlib."""
+        return leakage_plot(f"{self.mechanism} on {self.data}", self.worst)
+
+    def _repr_html_(self) -> str:
+        served = [score for score in self.utility if score.primary]
+        return worst_table(f"{self.mechanism} on {self.data}: {self.guarantee.kind}", self.worst, served)
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sfumato.cli.completion import data_sets, mechanisms
 from sfumato.cli.options import (
     Config,
     Device,
@@ -36,9 +37,15 @@ from sfumato.core.errors import DataError, UsageError
 
 def fit(
     mechanism: Annotated[
-        str | None, typer.Argument(help="ran, filter, phase, synth, ars, a baseline, or one of a plugin.")
+        str | None,
+        typer.Argument(
+            help="ran, filter, phase, synth, ars, a baseline, or one of a plugin.", autocompletion=mechanisms
+        ),
     ] = None,
-    data: Annotated[str | None, typer.Option("--data", "-d", help="A named data set or a file or folder.")] = None,
+    data: Annotated[
+        str | None,
+        typer.Option("--data", "-d", help="A named data set or a file or folder.", autocompletion=data_sets),
+    ] = None,
     x: X = None,
     utility: Utility = None,
     private: Private = None,
@@ -78,6 +85,8 @@ def fit(
     from sfumato.mechanisms.filter.bases import OWN
     from sfumato.workflow import fit_run, fitted_on, resolve
 
+    if resume and config is None and users is None and out is not None and (out / "config.toml").is_file():
+        config = out / "config.toml"  # an interrupted run knows what was asked
     own = str(base) if str(base) in OWN and base is not None and not base.is_dir() else None  # made on the spot
     given = based_on(None if own else base, read_config(config))
     asked = given.get("run", {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import warnings
@@ -23,16 +24,17 @@ from sfumato.cli import (
 from sfumato.cli import data as data_commands
 from sfumato.cli import share as share_commands
 from sfumato.core.errors import DataError, SfumatoError
+from sfumato.core.run_folder import whole_name
 
 typer.core.HAS_RICH = False  # help is plain text here: rich's escapes would show in it
 app = typer.Typer(
     name="sfumato",
     help="Let other people use your data without being able to see it.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 app.add_typer(data_commands.app, name="data")
 app.add_typer(device_commands.app, name="device")
@@ -41,6 +43,8 @@ app.add_typer(share_commands.app, name="share")
 
 
 INTERRUPTED = 130
+_SAID_TWICE = re.compile(r"(Did you mean [^?]*\?)(?: \1)+")
+"""Typer and click both add their suggestion."""
 
 
 def _version(show: bool) -> None:
@@ -96,7 +100,7 @@ def run() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except OSError as error:
-        what = f"cannot use {error.filename or 'a file'} ({error.strerror or error})"
+        what = f"cannot use {whole_name(str(error.filename or 'a file'))} ({error.strerror or error})"
         code = _fail(f"{what}: check the path, its permissions and the space left.", DataError.exit_code)
     except Exception as error:
         code = _refuse(error)
@@ -118,7 +122,7 @@ def _refuse(error: Exception) -> int:
     if explain is None:
         raise error
     context = getattr(error, "ctx", None)
-    message = str(explain()).strip()
+    message = _SAID_TWICE.sub(r"\1", str(explain()).strip())
     if context is None or "\n" in message:  # called without arguments: the message is the help
         sys.stderr.write(f"{message}\n")
     else:

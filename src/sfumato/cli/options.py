@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sfumato.cli.completion import data_sets
 from sfumato.core import compute, ranks
 from sfumato.core.documents import toml_table
 from sfumato.core.errors import DataError, UsageError, unknown
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
     from sfumato.scale import RayCluster
 
 ENGINES = ("local", "ray")
-Data = Annotated[str, typer.Option("--data", "-d", help="A named data set (sfumato data list) or a file or folder.")]
+Data = Annotated[
+    str,
+    typer.Option(
+        "--data", "-d", help="A named data set (sfumato data list) or a file or folder.", autocompletion=data_sets
+    ),
+]
 X = Annotated[list[str] | None, typer.Option("--x", help="Column(s) of the record. Repeatable.")]
 Utility = Annotated[
     list[str] | None,

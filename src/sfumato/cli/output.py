@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -55,6 +56,7 @@ class Talk:
     def __init__(self, quiet: bool) -> None:
         self.quiet = quiet
         self.doing = ""
+        self._begun = (monotonic(), 0)
         self._status = None if quiet or not ERR.is_terminal else ERR.status("")
 
     def __enter__(self) -> Talk:
@@ -68,7 +70,7 @@ class Talk:
 
     def say(self, what: str) -> None:
         """A new step."""
-        self.doing = what
+        self.doing, self._begun = what, (monotonic(), 0)
         self._show(what, log=True)
 
     def step(self, text: str) -> None:
@@ -80,13 +82,23 @@ class Talk:
         filled = round(20 * done / max(total, 1))
         bar = "█" * filled + "░" * (20 - filled)
         figures = " ".join(f"{name} {loss:.4f}" for name, loss in losses.items())
-        self._show(f"{self.doing} {bar} {done}/{total} {figures}", log=False)
+        if done <= self._begun[1]:  # another round
+            self._begun = (monotonic(), done - 1)
+        left = (monotonic() - self._begun[0]) / (done - self._begun[1]) * (total - done)
+        self._show(f"{self.doing} {bar} {done}/{total}{time_left(left)} {figures}", log=False)
 
     def _show(self, text: str, *, log: bool) -> None:
         if self._status is not None:
             self._status.update(text)
         elif not self.quiet and log:
             ERR.print(text, markup=False)
+
+
+def time_left(seconds: float) -> str:
+    """ " · 2 min left"; nothing where it is about to end."""
+    if seconds < 3:
+        return ""
+    return f" · {seconds:.0f} s left" if seconds < 90 else f" · {seconds / 60:.0f} min left"
 
 
 def score_table(scores: Mapping[str, Any]) -> Table:

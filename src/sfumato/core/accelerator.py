@@ -21,14 +21,15 @@ from torch.overrides import TorchFunctionMode
 
 from sfumato.core.errors import UsageError
 
+_device_constructors: Callable[[], set[Callable[..., Any]]]
 try:
     from torch.utils._device import _device_constructors
 except ImportError:  # torch says nowhere in public which functions make tensors
-    _device_constructors = None
+    _device_constructors = set
 
 Call = Callable[..., Any]
 
-_MADE = {*(_device_constructors() if _device_constructors else ()), torch.normal}
+_MADE = {*_device_constructors(), torch.normal}
 _DRAWN = {torch.rand, torch.randn, torch.randint, torch.randperm, torch.normal}
 _COPIED = {torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor}
 _DRAWN_LIKE = {torch.rand_like, torch.randn_like, torch.randint_like}

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.errors import DataError
+from sfumato.core.errors import DataError, UsageError
 from sfumato.core.number_scale import GAP, scale_of
 from sfumato.core.origin import Hashes, Origin
 from sfumato.core.schema import Column, Kind, Schema
@@ -123,6 +124,63 @@ class Dataset:
             named=ids is not None,
         )
 
+    @classmethod
+    def from_pandas(cls, frame: Any, **columns: Any) -> Dataset:
+        """A data set from a DataFrame, encoded as the same table in a file would be.
+
+        Args:
+            frame: A DataFrame, one record a row.
+            columns: ``x``, ``utility``, ``private``, ``id``, ``domain`` or ``schema``, as for ``sfumato.load``.
+
+        Returns:
+            The data set; ranges and categories are read from the frame unless ``domain`` or ``schema`` gives them.
+
+        Raises:
+            UsageError: It is no DataFrame, or a column is unknown.
+            DataError: The values cannot be used; the message names column and row.
+        """
+        if not (hasattr(frame, "columns") and hasattr(frame, "to_dict")):
+            raise UsageError(f"from_pandas takes a DataFrame, got {type(frame).__name__}: try Dataset.from_arrays.")
+        return _loaded(frame, columns)
+
+    @classmethod
+    def from_torch(cls, items: Any, **columns: Any) -> Dataset:
+        """A data set from a ``torch.utils.data.Dataset`` of known length, whose items are records or (record, label).
+
+        Args:
+            items: The data set. The label is the column ``label``; of several labels ``label0``, ``label1``, ….
+            columns: ``utility``, ``private`` and the like, as for ``sfumato.load``: ``utility="label"``.
+
+        Returns:
+            The data set; a channel's range is read from the records.
+
+        Raises:
+            UsageError: It has no length, or a column is unknown.
+            DataError: The items differ in shape.
+        """
+        if not (hasattr(items, "__getitem__") and hasattr(items, "__len__")) or hasattr(items, "__array__"):
+            raise UsageError(f"from_torch takes a data set of known length, got {type(items).__name__}.")
+        return _loaded(items, columns)
+
+    @classmethod
+    def from_huggingface(cls, given: Any, **columns: Any) -> Dataset:
+        """A data set from one part of a ``datasets.Dataset``, with the class names that it carries.
+
+        Args:
+            given: The data set.
+            columns: ``x``, ``utility``, ``private``, ``id`` and the like, as for ``sfumato.load``.
+
+        Returns:
+            The data set.
+
+        Raises:
+            UsageError: It is no ``datasets.Dataset``, or a column is unknown.
+            DataError: The values cannot be used; the message names column and row.
+        """
+        if not hasattr(given, "with_format"):
+            raise UsageError(f"from_huggingface takes a datasets.Dataset, got {type(given).__name__}.")
+        return _loaded(given, columns)
+
     def __len__(self) -> int:
         return len(self.x)
 
@@ -203,6 +261,12 @@ class Dataset:
             return self
         numbers = {name: scale.learnt(self.label(name)) for name, scale in self.schema.numbers.items()}
         return replace(self, schema=replace(self.schema, numbers=numbers))
+
+
+def _loaded(given: Any, columns: Mapping[str, Any]) -> Dataset:
+    """What the data room reads, which is imported only when somebody has something to read."""
+    loaded: Dataset = import_module("sfumato.data").load(given, **columns)
+    return loaded
 
 
 def joined_hashes(*pieces: Dataset) -> Hashes | None:

@@ -109,7 +109,7 @@ def averaged(tensors: Sequence[Tensor]) -> Sequence[Tensor]:
 
     whole = torch.cat([tensor.detach().reshape(-1) for tensor in tensors])  # one message instead of many
     dist.all_reduce(whole)
-    parts = (whole / ranks.count).split([tensor.numel() for tensor in tensors])
+    parts = torch.split(whole / ranks.count, [tensor.numel() for tensor in tensors])
     return [part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True)]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError
 from sfumato.core.guarantee import Guarantee, empirical
+from sfumato.core.notebook import facts_table
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,19 @@ class Release:
 
     def __len__(self) -> int:
         return len(self.payload)
+
+    def _repr_html_(self) -> str:
+        promised = self.guarantee
+        return facts_table(
+            f"release by {self.mechanism}",
+            {
+                "payload": f"{len(self)} × {' × '.join(map(str, self.payload.shape[1:]))}",
+                "labels that leave": ", ".join(self.utility),
+                "guarantee": f"{promised.kind}: {promised.statement}",
+                "warnings": " ".join(promised.warnings),
+                "digest": self.digest,
+            },
+        )
 
     @property
     def digest(self) -> str:

@@ -30,7 +30,7 @@ FORMAT = 3
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
     """Write to a neighbour and move it into place, so that ``path`` is whole or absent; a file is its owner's alone."""
-    part = path.with_name(f".{path.name}.part{os.getpid()}{platform.node()[:32]}")  # others share the folder
+    part = path.with_name(f".{path.name}.part{os.getpid()}{_machine()}")  # others share the folder
     try:
         yield part
         if part.is_file():
@@ -45,6 +45,35 @@ def atomic(path: Path) -> Iterator[Path]:
             shutil.rmtree(part, ignore_errors=True)
         else:
             part.unlink(missing_ok=True)
+
+
+def sweep(path: Path) -> None:
+    """Remove the halves of ``path`` that processes of this machine left behind when they were killed."""
+    prefix, suffix = f".{path.name}.part", _machine()
+    for left in path.parent.iterdir():
+        process = left.name.removeprefix(prefix).removesuffix(suffix)
+        if left.name == f"{prefix}{process}{suffix}" and process.isdigit() and not _running(int(process)):
+            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
+
+
+def whole_name(path: str) -> str:
+    """The name that the half of a file was to get, for messages; any other name as it is."""
+    return re.sub(r"(^|/)\.([^/]+)\.part\d+[^/]*", r"\1\2", path)
+
+
+def _machine() -> str:
+    return platform.node()[:32]
+
+
+def _running(process: int) -> bool:
+    """Whether there is a process of that number."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def shut(path: Path) -> None:

@@ -17,6 +17,7 @@ from sfumato.data.domain import DomainName, declared_schema, domain_for
 from sfumato.data.drafted_domain import draft
 from sfumato.data.encoding.records import encode_batch, ids_of
 from sfumato.data.file_errors import Place
+from sfumato.data.given_tables import Given, open_given
 from sfumato.data.placement import within_limit
 from sfumato.data.readers.locate import LocatedSource, Part, SourceName, open_data
 from sfumato.data.readers.source import Source
@@ -27,7 +28,7 @@ _BATCH_BYTES = 2**24
 
 
 def load(
-    source: SourceName,
+    source: Given,
     *,
     x: Names = None,
     utility: Names = None,
@@ -46,7 +47,8 @@ def load(
     gives them. Some named sets bring a domain of their own.
 
     Args:
-        source: A named data set; a Parquet, CSV or npz file; or a folder of images, recordings or Parquet parts.
+        source: A named data set; a Parquet, CSV or npz file; a folder of images, recordings or Parquet parts; or what
+            is in memory: a DataFrame, arrays by name, a data set of torch or Hugging Face.
         x: Columns of the record; by default the record column, or every column that is not a label or the id.
             ``"name:3x128"`` gives flat lists of numbers a shape.
         utility: Labels that others may learn: columns or expressions such as ``"age >= 40"`` or
@@ -69,7 +71,7 @@ def load(
         UsageError: A name is unknown, or the options contradict each other.
         DataError: The source cannot be read; the message names file, column and row.
     """
-    opened = open_data(source)
+    opened = open_given(source, "data")
     if schema is not None and any(one is not None for one in (x, utility, private, id, domain)):
         raise UsageError(
             "x, utility, private, id and domain come with the schema: give either a schema or these options."

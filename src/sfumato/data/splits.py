@@ -19,9 +19,10 @@ from sfumato.core.origin import Hashes
 from sfumato.core.schema import Schema
 from sfumato.data.column_roles import Names, of_schema, resolve
 from sfumato.data.domain import DomainName
+from sfumato.data.given_tables import Given, open_given
 from sfumato.data.loading import pieces_of, rows_within, schema_of
 from sfumato.data.placement import placed, subjects_in, subjects_of
-from sfumato.data.readers.locate import LocatedSource, SourceName, open_data
+from sfumato.data.readers.locate import LocatedSource
 from sfumato.data.readers.thinned import without_subject
 from sfumato.data.spool import Spool
 
@@ -67,7 +68,7 @@ def _place(data: Dataset, seed: int, shares: Sequence[float]) -> IntArray:
 
 
 def load_splits(
-    source: SourceName,
+    source: Given,
     *,
     x: Names = None,
     utility: Names = None,
@@ -103,7 +104,7 @@ def load_splits(
     """
     if shares is not None:
         _check_shares(shares)
-    opened = open_data(source)
+    opened = open_given(source, "data")
     if without is not None:
         roles = resolve(opened.reference, opened.entry, x=x, utility=utility, private=private, id=id)
         utility = [label.name for label in roles.utility] if utility is None else utility

@@ -15,7 +15,7 @@ from sfumato.core import compute, memory
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError, RuleBroken, UsageError
 from sfumato.core.guarantee import ONE_ROW, SECURE_NOISE, SEVERAL_ROWS, Guarantee
-from sfumato.core.number_scale import GAP, NumberScale
+from sfumato.core.notebook import facts_table
 from sfumato.core.origin import Origin
 from sfumato.core.randomness import Randomness, Secure, Seeded
 from sfumato.core.release import Release, unchanged_row
@@ -23,8 +23,10 @@ from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
 from sfumato.mechanisms import storage
+from sfumato.mechanisms.given_records import as_dataset, as_records
 from sfumato.mechanisms.label_targets import refuse_numbers
 from sfumato.mechanisms.parameters import Parametrised, whole
+from sfumato.mechanisms.record_checks import check_private, check_records
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -93,8 +95,11 @@ class Mechanism(Parametrised, ABC):
     @final
     def fit(
         self,
-        data: Dataset,
+        data: Dataset | npt.ArrayLike,
+        y: Any = None,
         *,
+        private: Any = None,
+        ids: Any = None,
         run: RunFolder | None = None,
         progress: Progress = no_progress,
         start: Mechanism | None = None,
@@ -103,7 +108,11 @@ class Mechanism(Parametrised, ABC):
         """Learn from the owner's records.
 
         Args:
-            data: The owner's records with their labels.
+            data: The owner's records with their labels; or, in scikit-learn's manner, records ``X`` alone: an array or
+                tensor (N, …) with values in [0, 1], or a DataFrame in its own units.
+            y: With ``X``: the utility label, or several as a DataFrame or by name.
+            private: With ``X``: labels that nobody may learn, in the same way, or names of columns of a DataFrame.
+            ids: With ``X``: the subject of every record.
             run: A run folder. Progress is saved there every epoch, and an interrupted fit resumes from it.
             progress: Called after each epoch.
             start: A fitted mechanism of the same kind with another knob setting, to train on from.
@@ -117,6 +126,7 @@ class Mechanism(Parametrised, ABC):
             DataError: The records or labels cannot be used.
         """
         self._check_params()
+        data = as_dataset(data, y, private, ids)
         memory.refuse_copies(self._copies(), data.x, self.name, data.name)
         check_records(data.x, data.schema, data.name)
         traits = self.traits
@@ -219,7 +229,8 @@ class Mechanism(Parametrised, ABC):
         """The payload alone.
 
         Args:
-            X: Records of the fitted shape, (N, *shape), as a NumPy array or torch tensor with values in [0, 1].
+            X: Records of the fitted shape, (N, *shape), as a NumPy array or torch tensor with values in [0, 1]; or a
+                DataFrame in its own units, which may hold the private labels, too.
             private: One class code a record for every private label of the fit, if the mechanism ``reads_private``;
                 ignored otherwise. Of a label that is a number the values as floats, or codes as a data set has them.
             origin: Where the records come from, for a mechanism that ties a secret to each; without it ``X`` counts as
@@ -231,10 +242,11 @@ class Mechanism(Parametrised, ABC):
             The payload, (N, …) in float32.
         """
         self._check_fitted()
-        x = np.asarray(X, dtype=np.float32)
+        records, found = as_records(X, self.schema_)
+        x = np.asarray(records, dtype=np.float32)
         check_records(x, self.schema_, name)
         needed = self.traits.reads_private
-        codes = check_private(private or {}, self.schema_, len(x), self.name, name) if needed else {}
+        codes = check_private(private or found, self.schema_, len(x), self.name, name) if needed else {}
         randomness: Randomness = Secure() if seed is None else Seeded(seed)
         return self._release_from(x, codes, randomness, origin or Origin(x))
 
@@ -292,6 +304,26 @@ class Mechanism(Parametrised, ABC):
         for network in self._modules().values():
             network.eval()
 
+    def _repr_html_(self) -> str:
+        fitted = hasattr(self, "schema_")
+        facts: dict[str, object] = {name: value for name, value in self.get_params().items() if name != "seed"}
+        if fitted:
+            facts |= {"fitted on": f"{self.schema_.kind} {self.schema_.shape}", "guarantee": self.guarantee().kind}
+        return facts_table(f"{type(self).__name__} ({'fitted' if fitted else 'not fitted yet'})", facts)
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn asks of every step of a pipeline: a transformer that wants to be fitted first."""
+        from sklearn.utils import Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type="transformer",
+            target_tags=TargetTags(required=self.traits.needs_labels),
+            transformer_tags=TransformerTags(),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "schema_")
+
     def _check_fitted(self) -> None:
         if not hasattr(self, "schema_"):
             raise UsageError(f"this {type(self).__name__} is not fitted yet: call fit first.")
@@ -307,57 +339,3 @@ def _broken(promised: Guarantee, data: Dataset, seed: int | None) -> dict[str, s
     if ONE_ROW.name in asked and len(np.unique(data.ids)) < len(data):
         broken[ONE_ROW.name] = SEVERAL_ROWS
     return broken
-
-
-def check_records(x: FloatArray, schema: Schema, name: str) -> None:
-    """Shape and values that the schema allows, or a ``DataError`` naming the first bad record."""
-    if x.shape[1:] != schema.shape:
-        raise DataError(f"{name}: records have shape {x.shape[1:]}, the mechanism was built for {schema.shape}.")
-    if len(x) == 0:
-        raise DataError(f"{name} holds no records.")
-    low, high = x.min(), x.max()  # NaN and infinities show here, at a fraction of isfinite's memory
-    if not (low >= 0.0 and high <= 1.0):
-        bad = ~((x >= 0.0) & (x <= 1.0)).reshape(len(x), -1).all(axis=1)
-        row = int(np.argmax(bad))
-        raise DataError(f"{name}: record {row} holds NaN, infinite or out-of-range values; records lie in [0, 1].")
-
-
-def check_private(
-    private: Mapping[str, npt.ArrayLike], schema: Schema, records: int, mechanism: str, name: str
-) -> dict[str, IntArray]:
-    """The codes of every private label of the schema, one a record; what is missing or wrong is named."""
-    codes: dict[str, IntArray] = {}
-    for label, classes in schema.private.items():
-        if label not in private:
-            raise UsageError(
-                f"{mechanism} needs the private label '{label}' of every record: "
-                f"give transform(X, private={{'{label}': codes}})."
-            )
-        given = np.asarray(private[label])
-        if given.shape != (records,):
-            shape = f"has shape {given.shape} for {records} records"
-            raise DataError(f"{name}: private label '{label}' {shape}: give one code a record.")
-        if label in schema.numbers:
-            codes[label] = _check_numbers(given, schema.numbers[label], label, name)
-            continue
-        whole = given.dtype.kind in "biu"
-        bad = (given < 0) | (given >= len(classes)) if whole else np.ones(records, dtype=bool)
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise DataError(
-                f"{name}: record {row} has {given.tolist()[row]!r} as private label '{label}': "
-                f"give a whole number from 0 to {len(classes) - 1} ({', '.join(classes[:8])})."
-            )
-        codes[label] = given.astype(np.int64)
-    return codes
-
-
-def _check_numbers(given: npt.NDArray[Any], scale: NumberScale, label: str, name: str) -> IntArray:
-    """The codes of a private label that is a number; one that is missing is named."""
-    codes = scale.codes(given) if given.dtype.kind == "f" else given.astype(np.int64)
-    if (gaps := codes == GAP).any():
-        raise DataError(
-            f"{name}: record {int(np.argmax(gaps))} has no number as private label '{label}': fill it in or remove "
-            "the record."
-        )
-    return codes

@@ -58,7 +58,8 @@ def _doubling(layers: list[nn.Module]) -> list[nn.Module]:
         if isinstance(layer, _Enlarged):
             doubled = place if layer.doubles else None
         elif doubled is not None and isinstance(layer, nn.ConvTranspose2d):
-            (side, across), (padding, other) = layer.kernel_size, layer.padding
+            side, across = layer.kernel_size
+            padding, other = (int(one) for one in layer.padding)
             plain = {layer.stride, layer.dilation} == {(1, 1)} and layer.groups == 1 and layer.bias is not None
             if plain and not any(layer.output_padding) and side == across and padding == other and side % 2 == 1:
                 found[doubled] = nn.Identity()

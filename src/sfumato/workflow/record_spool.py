@@ -12,7 +12,7 @@ import numpy as np
 from sfumato.core.dataset import Dataset, FloatArray
 from sfumato.core.origin import Origin
 from sfumato.core.schema import Schema
-from sfumato.mechanisms.base import check_records
+from sfumato.mechanisms.record_checks import check_records
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError, RuleBroken, UsageError
 from sfumato.core.guarantee import ONE_ROW, SEVERAL_ROWS, Guarantee
 from sfumato.core.release import Release, row_digests, unchanged_row
-from sfumato.core.run_folder import RunFolder, atomic, write_json
+from sfumato.core.run_folder import RunFolder, atomic, sweep, write_json
 from sfumato.core.schema import Schema
 from sfumato.data import decode_table, stream
 from sfumato.data.encoding.images import png
@@ -225,6 +225,7 @@ def writable(out: Path) -> Iterator[Path]:
         raise DataError(f"{out} already exists: choose another folder.")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
+        sweep(out)
         with atomic(out) as part:
             part.mkdir()
             yield part

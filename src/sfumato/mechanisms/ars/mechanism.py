@@ -33,10 +33,11 @@ from sfumato.mechanisms.ars.hardened import Adversaries, HardeningGame, mean_var
 from sfumato.mechanisms.ars.party import Defence, SharingParty
 from sfumato.mechanisms.ars.published_encoder import Published, public_schema
 from sfumato.mechanisms.ars.training_stages import Play, TrainingStage, train_stages
-from sfumato.mechanisms.base import Mechanism, Progress, check_records, no_progress
+from sfumato.mechanisms.base import Mechanism, Progress, no_progress
 from sfumato.mechanisms.device_secret import check_secret, check_secret_file, derived, device_secret, drawn_secret
 from sfumato.mechanisms.label_targets import target, widths
 from sfumato.mechanisms.parameters import anything, choice, flag, learning_rate, number, whole
+from sfumato.mechanisms.record_checks import check_records
 from sfumato.nets.autoencoders import autoencoder, standardise, substitute_decoder, unstandardised
 from sfumato.nets.encoders import classifier
 from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches, take_step

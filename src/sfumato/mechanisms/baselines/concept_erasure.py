@@ -24,8 +24,9 @@ from sfumato.core.randomness import Randomness
 from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
-from sfumato.mechanisms.base import Mechanism, Progress, check_private
+from sfumato.mechanisms.base import Mechanism, Progress
 from sfumato.mechanisms.parameters import whole
+from sfumato.mechanisms.record_checks import check_private
 from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 _TOLERANCE = 0.01

@@ -56,7 +56,8 @@ class Kept:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Kept:
-        return cls(**{name: tuple(one) if isinstance(one, list) else one for name, one in value.items()})
+        plain: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in value.items()}
+        return cls(**plain)
 
     @property
     def nothing(self) -> bool:

@@ -36,7 +36,6 @@ class Base(Protocol):
     """Whether there is a way back from latents to records."""
     schema_: Schema
     latent: int
-    absent_: Any
 
     def posterior(self, x: FloatArray) -> tuple[Tensor, Tensor]:
         """Mean and variance of q(z|x) for checked records, (N, d) each."""
@@ -76,7 +75,7 @@ def made(name: Own, data: Dataset, seed: int, components: int) -> Base:
     """A base of that name, fitted to the owner's records."""
     if name != "vae":
         return FixedEncoder.own(name, data.schema, data.x, components)
-    own = {"latent": _PICTURE_LATENT} if _is_large(data.schema) else {}
+    own: dict[str, Any] = {"latent": _PICTURE_LATENT} if _is_large(data.schema) else {}
     return VAE(seed=seed, **own).fit(data)
 
 

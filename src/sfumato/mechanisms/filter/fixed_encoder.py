@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -80,6 +80,7 @@ class Back(nn.Module):
 
     def forward(self, z: Tensor) -> Tensor:
         front, standard = self._encoder[0][0], self._encoder[0][1]
+        assert isinstance(standard, Standardised)
         values = z * standard.deviation + standard.mean
         if isinstance(front, Components):
             values = values @ front.basis.T + front.middle
@@ -162,6 +163,7 @@ class FixedEncoder:
         if isinstance(front, Components):
             front.learn(as_tensor(x)[:: _every(len(x))].flatten(1).clone())
         elif self._components:
+            assert isinstance(front, nn.Sequential) and isinstance(front[1], Components)
             some = forward_in_batches(front[0], as_tensor(x)[:: _every(len(x))])
             front[1].learn(some.flatten(1))
         scale.learn(forward_in_batches(front, as_tensor(x)).flatten(1))
@@ -197,8 +199,10 @@ class FixedEncoder:
         """The weights of the whole encoder, and what it is; never its code."""
         (folder / WEIGHTS).mkdir(parents=True, exist_ok=True)
         front = self.encoder_[0]
-        about = {"kind": self.kind, "latent": self.latent, "components": self._components}
-        about["architecture"] = " ".join(str(front[0] if self._components else front).split())
+        about: dict[str, Any] = {"kind": self.kind, "latent": self.latent, "components": self._components}
+        about["architecture"] = " ".join(
+            str(front[0] if isinstance(front, nn.Sequential) and self._components else front).split()
+        )
         write_tensors(folder / WEIGHTS / "encoder.safetensors", self.encoder_.state_dict())
         write_json(folder / SCHEMA, self.schema_.to_json())
         if self._source is not None:

@@ -121,7 +121,7 @@ class Filter(LatentMechanism):
         released = torch.empty_like(mean)
         every = (released, mean, variance, y, normal)
         with torch.inference_mode():
-            for out, m, v, labels, drawn in zip(*(part.split(_AT_ONCE) for part in every), strict=True):
+            for out, m, v, labels, drawn in zip(*(torch.split(part, _AT_ONCE) for part in every), strict=True):
                 sample, noise, chance = drawn[:, :d], drawn[:, d : 2 * d], drawn[:, 2 * d :]
                 shift, factor = self.filter_(m[None], labels[None], chance[None])
                 out.copy_(m + v.sqrt() * sample + shift[0] + noise @ factor[0].T)

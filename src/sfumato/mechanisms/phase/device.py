@@ -15,9 +15,9 @@ from sfumato.core.errors import DataError, UsageError
 from sfumato.core.origin import Origin
 from sfumato.core.randomness import Randomness, Secure
 from sfumato.core.schema import Schema
-from sfumato.mechanisms.base import check_records
 from sfumato.mechanisms.phase.arrangement import Arrangement
 from sfumato.mechanisms.phase.keys import hide, turn
+from sfumato.mechanisms.record_checks import check_records
 from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 

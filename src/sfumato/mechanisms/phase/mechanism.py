@@ -25,7 +25,6 @@ from sfumato.core.origin import Origin
 from sfumato.core.randomness import Randomness, Secure, Seeded, derive_seed
 from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
-from sfumato.mechanisms.base import check_records
 from sfumato.mechanisms.device_secret import check_secret_file, device_secret, drawn_secret, secret_file, secret_path
 from sfumato.mechanisms.parameters import choice, flag, learning_rate, number, whole
 from sfumato.mechanisms.phase import Each, NotEquivariant, to_phase
@@ -35,6 +34,7 @@ from sfumato.mechanisms.phase.critic_game import CriticSchedule, Networks, Phase
 from sfumato.mechanisms.phase.cut import CutNetwork, generator, widen
 from sfumato.mechanisms.phase.device import Cloud, Device, encode
 from sfumato.mechanisms.phase.keys import hide, turn
+from sfumato.mechanisms.record_checks import check_records
 from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches
 from sfumato.nets.unet import map_decoder
 

@@ -188,7 +188,7 @@ def test_company_does_not_depend_on_chunks_or_on_an_unused_wide_column(
     assert desk.release(run, data, "one").code == 0
     one = desk.companies(run, data, "one")
     assert any(abs(min(set_) - max(set_)) > 7 for set_ in one)  # over the whole file
-    monkeypatch.setattr("sfumato.data.readers.parquet_csv.CSV_BLOCK_BYTES", 2**12)
+    monkeypatch.setattr("sfumato.data.readers.parquet.CSV_BLOCK_BYTES", 2**12)
     wide = write(desk.folder / "wide.csv", clients(CLIENTS), unused="w" * 300)
     assert desk.release(run, wide, "two").code == 0
     assert desk.companies(run, wide, "two") == one

@@ -32,8 +32,8 @@ def test_many_problems_are_told_in_one_pass(tmp_path: Path) -> None:
     text = told(problems)
     for expected in (
         "no column 'incme'; did you mean 'income'",
-        "column 'height', row 0: 1 values are NaN",
-        "column 'height', row 1: 1 values are infinite",
+        "column 'height', row 0: 1 value is NaN",
+        "column 'height', row 1: 1 value is infinite",
         "column 'empty': every value is missing",
         "column 'same': is constant",
         "column 'one': the label has only one class, 'only'",
@@ -72,7 +72,7 @@ def test_ragged_and_infinite_lists_are_found(tmp_path: Path) -> None:
     cells = [[float(row), 2.0] for row in range(20)]
     cells[4] = [float("nan"), 1.0]
     path = write(tmp_path / "l.parquet", v=pa.array(cells), y=pa.array(np.arange(20) % 2))
-    assert "row 4: 1 records hold NaN or infinity" in told(check(path, utility="y"))
+    assert "row 4: 1 record holds NaN or infinity" in told(check(path, utility="y"))
     cells[5] = [1.0]
     path = write(tmp_path / "r.parquet", v=pa.array(cells), y=pa.array(np.arange(20) % 2))
     text = told(check(path, utility="y"))
@@ -91,14 +91,14 @@ def test_missing_labels_and_ids_are_counted(tmp_path: Path) -> None:
     columns["income"] = pa.array([None, "?", *(["low", "high"] * 29)])
     columns["who"] = pa.array([*range(59), None])
     text = told(check(write(tmp_path / "m.parquet", **columns), utility="income", id="who"))
-    assert "row 0: 2 labels are missing" in text and "row 59: 1 ids are missing" in text
+    assert "row 0: 2 labels are missing" in text and "row 59: 1 id is missing" in text
 
 
 def test_numbers_spoilt_by_one_word_are_noticed(tmp_path: Path) -> None:
     lines = ["v,y", *(f"{row}.5,{'ab'[row % 2]}" for row in range(40))]
     lines[13] = "NA,a"
     (tmp_path / "t.csv").write_text("\n".join(lines))
-    assert "row 12: 'NA' is not a number" in told(check(tmp_path / "t.csv", utility="y"))
+    assert "'NA' (line 14) counts as missing" in told(check(tmp_path / "t.csv", utility="y"))
 
 
 def test_a_missing_or_broken_file_is_one_problem(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ WRONG = {
     "an unknown key": (AGE + "hihg = 9\n", r"\[columns.age\]: unknown key 'hihg': did you mean 'high'"),
     "an unknown kind": (
         '[columns.age]\nkind = "number"\n',
-        r"kind must be numeric, categorical or signal, got 'number'",
+        r"kind must be numeric, categorical, date or signal, got 'number'",
     ),
     "no kind": ("[columns.age]\nlow = 0\n", r"kind must be .*got None"),
     "a missing end": ('[columns.age]\nkind = "numeric"\nlow = 0\n', r"needs low and high; 'high' is missing"),
@@ -280,12 +280,15 @@ def test_adult_brings_its_domain(real_data: Path) -> None:
 def test_adults_columns_under_another_name_are_not_declared(real_data: Path) -> None:
     if not (real_data / "adult").is_dir():
         pytest.skip("SFUMATO_DATA has no adult")
-    read = load(real_data / "adult", utility="income").schema
+    columns = built_in("adult").names
+    read = load(real_data / "adult", x=[name for name in columns if name != "income"], utility="income").schema
+    unnamed = load(real_data / "adult", utility="income").schema
     known = load("adult", utility="income", private=()).schema
     assert not read.declared and known.declared
     assert [replace(column, strict=False, low=0.0, high=1.0) for column in known.columns] == [
         replace(column, low=0.0, high=1.0) for column in read.columns
     ], "the same columns, categories and gaps as in the records"
+    assert list(unnamed.left_out) == ["fnlwgt"], "the domain has the survey weight, the records alone leave it out"
 
 
 def test_a_folder_called_adult_with_other_columns_stays_undeclared(

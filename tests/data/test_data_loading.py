@@ -123,7 +123,7 @@ def test_image_folder_labels_come_from_sub_folders(tmp_path: Path) -> None:
     listed = load(tmp_path / "pets", utility="class", private="who", id="who")
     assert len(listed) == 2 and listed.ids.tolist() == ["anna", "bob"]
     (tmp_path / "pets" / "labels.csv").write_text("file,who\n../../etc/passwd,anna\n")
-    with pytest.raises(DataError, match=r"row 0.*outside the folder"):
+    with pytest.raises(DataError, match=r"line 2.*outside the folder"):
         load(tmp_path / "pets", utility="who")
 
 

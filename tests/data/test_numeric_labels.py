@@ -76,12 +76,12 @@ def test_a_named_label_and_its_kind_survive_the_schema(file: Path) -> None:
 def test_text_where_a_number_was_is_named(file: Path, tmp_path: Path) -> None:
     schema = load(file, x=["a"], utility=["age"]).schema
     bad = written(tmp_path, {"a": [0.1, 0.2], "age": [3, "old"]})
-    with pytest.raises(DataError, match=r"people\.csv, column 'age', row 1: 'old' is not a number, and 'age' is one"):
+    with pytest.raises(DataError, match=r"people\.csv, column 'age', line 3: 'old' is not a number, and 'age' is one"):
         load(bad, schema=schema)
 
 
 def test_two_kinds_of_other_text_are_no_number(file: Path) -> None:
-    with pytest.raises(DataError, match="column 'mixed', row 399: 'N', 'x' are no numbers, as ':number' requires"):
+    with pytest.raises(DataError, match="column 'mixed', line 401: 'N', 'x' are no numbers, as ':number' requires"):
         load(file, x=["a"], utility=["mixed:number"])
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from sfumato.core.errors import UsageError
 from sfumato.data.readers.locate import open_data
-from sfumato.data.readers.parquet_csv import ParquetSource
+from sfumato.data.readers.parquet import ParquetSource
 from sfumato.mechanisms import mechanism_class
 from sfumato.scale import bulk_release, release_parts
 from sfumato.scale.release_parts import BATCH_ROWS, parts_of

@@ -38,14 +38,22 @@ def show(
     utility: Utility = None,
     private: Private = None,
     subject: Id = None,
+    domain: Domain = None,
     json: Json = False,
 ) -> None:
-    """Describe a data set: shape, labels, classes and subjects."""
-    from sfumato.cli.output import print_result
+    """Describe a data set: shape, labels, classes and subjects.
+
+    sfumato data show people.csv --utility income --private sex
+    """
+    from sfumato.cli.data_tables import print_description
+    from sfumato.cli.output import print_json
     from sfumato.data import describe, load
 
-    about = describe(load(source, x=x, utility=utility, private=private, id=subject))
-    print_result(json, about, "\n".join(f"{key}: {value}" for key, value in about.items()))
+    about = describe(load(source, x=x, utility=utility, private=private, id=subject, domain=domain))
+    if json:
+        print_json(about)
+    else:
+        print_description(about)
 
 
 @app.command()
@@ -75,16 +83,43 @@ def check(
         print_text(str(problem))
     if errors:
         raise DataError(f"{source}: {_count(errors, 'error')} to fix before it can be used.")
-    print_text(f"{source}: fine" + (f", {_count(len(problems), 'warning')}" if problems else ""))
+    warnings = sum(problem.severity == "warning" for problem in problems)
+    print_text(f"{source}: fine" + (f", {_count(warnings, 'warning')}" if warnings else ""))
 
 
 @app.command()
-def domain(source: Source, x: X = None, utility: Utility = None, private: Private = None, subject: Id = None) -> None:
-    """Draft a domain file (TOML) from the records, to be corrected from public knowledge."""
+def domain(
+    source: Annotated[
+        str | None, typer.Argument(help="A named data set, a file or a folder.", metavar="[SOURCE]")
+    ] = None,
+    x: X = None,
+    utility: Utility = None,
+    private: Private = None,
+    subject: Id = None,
+    dictionary: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", help="A data dictionary: JSON, a codebook (CSV), or a Frictionless or Croissant schema."
+        ),
+    ] = None,
+) -> None:
+    """Write a domain file (TOML): from a public data dictionary, or as a draft from the records.
+
+    sfumato data domain people.csv --utility income --private sex > domain.toml
+
+    sfumato data domain people.csv --from codebook.csv > domain.toml
+    """
     from sfumato.cli.output import OUT
     from sfumato.data import domain_draft
+    from sfumato.data.dictionary_domain import domain_from
 
-    OUT.print(domain_draft(source, x=x, utility=utility, private=private, id=subject), markup=False, end="")
+    if dictionary is not None:
+        text = domain_from(dictionary, source, x=x, utility=utility, private=private, id=subject)
+    elif source is None:
+        raise UsageError("say what the domain is of: a SOURCE, or a dictionary with --from.")
+    else:
+        text = domain_draft(source, x=x, utility=utility, private=private, id=subject)
+    OUT.print(text, markup=False, end="")
 
 
 def _count(number: int, what: str) -> str:

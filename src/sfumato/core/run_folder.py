@@ -36,6 +36,10 @@ def atomic(path: Path) -> Iterator[Path]:
         if part.is_file():
             shut(part)
         part.replace(path)
+    except OSError as error:
+        if error.filename is None or str(error.filename).startswith(str(part)):
+            error.filename = str(path)  # the neighbour is gone before anybody reads the message
+        raise
     finally:
         if part.is_dir():
             shutil.rmtree(part, ignore_errors=True)
@@ -97,10 +101,17 @@ def read_json(path: Path) -> Any:
 
 def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
     """Write a safetensors file atomically."""
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     with atomic(path) as part:
-        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, part)
+        try:
+            save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, part)
+        except SafetensorError as error:
+            found = re.search(r"\(os error (\d+)\)", str(error))
+            if found is None:
+                raise
+            raise OSError(int(found[1]), os.strerror(int(found[1])), str(path)) from None
 
 
 def write_once(path: Path, write: Callable[[Path], None]) -> bool:

@@ -22,7 +22,11 @@ class Column:
     numeric: ``(v − low)/(high − low)`` clipped to [0, 1], one entry; if ``nullable``, a second entry is 1 where the
     value is missing (and the first is 0). categorical: one-hot over ``categories``; a missing value is a category of
     its own (``MISSING``) if ``nullable``. ``strict`` is set by a declared domain: a value outside is a fault, where
-    otherwise it would count as the nearest end of the range.
+    otherwise it would count as the nearest end of the range. Each text in ``absent`` stands for a missing number.
+
+    A date is a numeric column with a ``form``, in which the file writes it: days since 1970-01-01, or hours since
+    midnight if the form is ``clock``. With a ``cycle`` (``"week sine"``) the column is not the date but its place in
+    that cycle, and ``of`` is the date's column.
     """
 
     MISSING = "(missing)"
@@ -35,6 +39,15 @@ class Column:
     nullable: bool = False
     integer: bool = False
     strict: bool = False
+    absent: tuple[str, ...] = ()
+    form: str = ""
+    cycle: str = ""
+    of: str = ""
+
+    @property
+    def source(self) -> str:
+        """The column of the file that it is read from."""
+        return self.of or self.name
 
     @property
     def width(self) -> int:
@@ -76,6 +89,7 @@ class Schema:
     ``numbers`` is a number and has no class names.
     ``declared`` is true if ranges, categories and classes were given from outside instead of read from the records;
     ``strict`` makes a signal outside such ranges a fault, and ``sums`` are constraints that were declared with them.
+    ``left_out`` names the columns of a table that are no part of a record, each with the reason.
     """
 
     kind: Kind
@@ -92,6 +106,7 @@ class Schema:
     strict: bool = False
     sums: tuple[FixedSum, ...] = ()
     numbers: Mapping[str, NumberScale] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -104,7 +119,8 @@ class Schema:
     @property
     def is_vectors(self) -> bool:
         """Whether records are vectors, such as embeddings: the numbers of one column of lists."""
-        return self.kind == "table" and len(self.x_columns) == 1 and len(self.columns) > 1
+        one = self.kind == "table" and len(self.x_columns) == 1 and len(self.columns) > 1
+        return one and self.columns[0].source != self.x_columns[0]
 
     def classes(self, label: str) -> tuple[str, ...]:
         """The class names of a utility or private label."""
@@ -157,13 +173,14 @@ class Schema:
             "private": {name: list(classes) for name, classes in self.private.items()},
             "x_columns": list(self.x_columns),
             "id_column": self.id_column,
-            "columns": [{f.name: _plain(getattr(column, f.name)) for f in fields(column)} for column in self.columns],
+            "columns": [_column_json(column) for column in self.columns],
             "audio": None if self.audio is None else {f.name: getattr(self.audio, f.name) for f in fields(self.audio)},
             "sources": dict(self.sources),
             "declared": self.declared,
             "strict": self.strict,
             "sums": [{"columns": list(one.columns), "total": one.total} for one in self.sums],
             "numbers": {label: scale.to_json() for label, scale in self.numbers.items()},
+            "left_out": dict(self.left_out),
         }
 
     @classmethod
@@ -178,7 +195,14 @@ class Schema:
             x_columns=tuple(value["x_columns"]),
             id_column=value["id_column"],
             columns=tuple(
-                Column(**{**column, "categories": tuple(column["categories"])}) for column in value["columns"]
+                Column(
+                    **{
+                        **column,
+                        "categories": tuple(column["categories"]),
+                        "absent": tuple(column.get("absent", ())),
+                    }
+                )
+                for column in value["columns"]
             ),
             audio=None if value["audio"] is None else AudioFrame(**value["audio"]),
             sources=dict(value.get("sources", {})),
@@ -186,7 +210,14 @@ class Schema:
             strict=bool(value.get("strict", False)),
             sums=tuple(FixedSum(tuple(one["columns"]), one["total"]) for one in value.get("sums", ())),
             numbers={label: NumberScale.from_json(one) for label, one in value.get("numbers", {}).items()},
+            left_out=dict(value.get("left_out", {})),
         )
+
+
+def _column_json(column: Column) -> dict[str, Any]:
+    """What says how a text is read stands there only where it is needed: older versions read the rest."""
+    values = {f.name: _plain(getattr(column, f.name)) for f in fields(column)}
+    return {name: value for name, value in values.items() if value or name not in ("absent", "form", "cycle", "of")}
 
 
 def _plain(value: Any) -> Any:

@@ -14,28 +14,28 @@ import numpy as np
 from sfumato.core.errors import DataError, SfumatoError
 from sfumato.core.number_scale import NumberScale
 from sfumato.core.schema import Schema
-from sfumato.data.column_checks import TableColumn
+from sfumato.data.column_checks import TableColumn, counted, reading_notes
 from sfumato.data.column_roles import Names, Roles, as_names, resolve
-from sfumato.data.domain import DomainName
+from sfumato.data.domain import DomainName, domain_for
 from sfumato.data.encoding.list_cells import check_finite, dense, is_encoded, is_list
 from sfumato.data.encoding.records import encode_records
 from sfumato.data.encoding.tables import as_text
-from sfumato.data.file_errors import Place, Problem
+from sfumato.data.file_errors import FaultHere, Place, Problem, problem_of, rows_text
 from sfumato.data.label_expressions import Expression, parse
 from sfumato.data.labels import is_unusable, values_of
 from sfumato.data.likely_subjects import likely_subjects
-from sfumato.data.loading import schema_of
 from sfumato.data.numeric_labels import fit_of, number_problems
 from sfumato.data.readers.locate import LocatedSource, SourceName, open_data
 from sfumato.data.readers.source import Source
 from sfumato.data.registry import Entry
 from sfumato.data.schema_inference import shape_of
-from sfumato.data.streaming import stream
+from sfumato.data.splits import load_splits
 
 CHECK_ROWS = 2048
 FEW_RECORDS = 10
-SHOWN_ROWS = 5
+SHOWN_CLASSES = 5
 FILL_IN = "fill them in or remove the rows"
+SEVERITIES = ("error", "warning", "note")
 
 
 def check(
@@ -52,38 +52,37 @@ def check(
     Args:
         path: A named data set, a file or a folder, as for ``load``.
         x, utility, private, id: The columns, as for ``load``.
-        domain: A declared domain. It is checked only if there are no other errors, and only the first value that
-            does not fit is reported.
+        domain: A declared domain. Its fit to the values is checked only if there are no other errors, and only the
+            first value that does not fit is reported.
 
     Returns:
-        The problems, errors first. An empty list means that the file is ready to use.
+        The findings: errors, warnings, notes. Without an error the file is ready to use.
     """
     try:
         opened = open_data(path)
     except SfumatoError as error:
-        return [Place(str(path)).error(_sentence(error), "correct the path or the file")]
+        return [problem_of(error, str(path), "correct the path or the file")]
     problems: list[Problem] = []
     checkers = [_Checker(opened, source) for source in opened.parts.values()]
     for checker in checkers:
-        problems += checker.run(x, utility, private, id)
+        problems += checker.run(x, utility, private, id, domain)
     if len(checkers) == 2:
         problems += _shared_subjects(opened, checkers[0].subjects & checkers[1].subjects)
     if id is None and not any(problem.severity == "error" for problem in problems):
         problems += likely_subjects(path, (*as_names(utility), *as_names(private)))
-    if domain is not None and not any(problem.severity == "error" for problem in problems):
-        problems += _misfits(path, x, utility, private, id, domain)
-    return sorted(problems, key=lambda problem: problem.severity != "error")
+    if opened.entry is None and not any(problem.severity == "error" for problem in problems):
+        problems += _refused(path, x, utility, private, id, domain)
+    return sorted(problems, key=lambda problem: SEVERITIES.index(problem.severity))
 
 
-def _misfits(
+def _refused(
     path: SourceName, x: Names, utility: Names, private: Names, id: str | None, domain: DomainName
 ) -> list[Problem]:
+    """What a fit would refuse although nothing was found: values outside a domain, parts without records."""
     try:
-        schema = schema_of(open_data(path), x=x, utility=utility, private=private, id=id, domain=domain)
-        for _ in stream(path, schema, utility=True, private=True):
-            pass
+        load_splits(path, x=x, utility=utility, private=private, id=id, domain=domain)
     except SfumatoError as error:
-        return [Place(str(path)).error(_sentence(error), "correct the records or the domain")]
+        return [problem_of(error, str(path), "correct the records, or the domain if there is one")]
     return []
 
 
@@ -104,10 +103,19 @@ class _Checker:
         self._problems: list[Problem] = []
         self.subjects: set[str] = set()
 
-    def run(self, x: Names, utility: Names, private: Names, id: str | None) -> list[Problem]:
+    def run(self, x: Names, utility: Names, private: Names, id: str | None, domain: DomainName) -> list[Problem]:
+        self._problems += [self._where.warning(*remark) for remark in self._source.remarks]
         roles = self._roles(x, utility, private, id)
         if roles is not None:
-            self._pass(roles)
+            try:
+                declared = domain_for(domain, self._opened.entry, self._source)
+            except SfumatoError as error:
+                self._problems.append(problem_of(error, self._source.label, "correct the domain"))
+                return self._problems
+            if declared is not None and not roles.named:
+                kept = tuple(name for name in roles.x if name not in declared.leave_out)
+                roles = replace(roles, x=kept or roles.x)
+            self._pass(roles, judged=declared is None)
         return self._problems
 
     def _error(self, what: str, remedy: str) -> None:
@@ -136,7 +144,7 @@ class _Checker:
         try:
             return resolve(self._source, entry, x=x, utility=kept["utility"], private=kept["private"], id=id)
         except SfumatoError as error:
-            self._error(_sentence(error), "correct the column names")
+            self._problems.append(problem_of(error, self._source.label, "correct the column names"))
             return None
 
     def _known(self, spec: str, column: str, further: Sequence[str] = ()) -> bool:
@@ -147,16 +155,17 @@ class _Checker:
         self._error(f"no column '{column}'" + (f" (for '{spec}')" if spec != column else ""), hint.rstrip("?"))
         return False
 
-    def _pass(self, roles: Roles) -> None:
+    def _pass(self, roles: Roles, *, judged: bool) -> None:
         import pyarrow.compute as pc
 
         source = self._source
         try:
             schema = shape_of(source, roles, self._opened.entry)
         except SfumatoError as error:
-            self._error(_sentence(error), "remove these columns from x (--x) or correct them")
+            remedy = "remove these columns from x (--x) or correct them"
+            self._problems.append(problem_of(error, source.label, remedy))
             schema = None
-        records = _Records(schema, roles, source, self._opened.side)
+        records = _Records(schema, roles, source, self._opened.side, judged=judged)
         labels = {label.name: _Label(label, source, self._opened.entry) for label in roles.labels}
         pairs: Counter[tuple[str, ...]] = Counter()
         missing_ids: list[int] = []
@@ -174,7 +183,8 @@ class _Checker:
                     empty = ids.is_null().to_numpy(zero_copy_only=False)
                     missing_ids += (first_row + np.flatnonzero(empty)).tolist()
         except DataError as error:
-            self._error(_sentence(error), "repair the file")
+            self._problems.append(problem_of(error, source.label, "repair the file"))
+            return
         if rows == 0:
             self._error("contains no records", "provide a file with at least one row")
             return
@@ -183,7 +193,8 @@ class _Checker:
             self._problems += one.problems()
         if missing_ids:
             where = Place(source.label, roles.id, missing_ids[0])
-            self._problems.append(where.error(f"{len(missing_ids)} ids are missing", FILL_IN))
+            what = f"{counted(len(missing_ids), 'id is', 'ids are')} missing"
+            self._problems.append(where.error(what, FILL_IN))
         self._relations(roles, pairs, {name for name, one in labels.items() if one.number is not None})
 
     def _relations(self, roles: Roles, pairs: Counter[tuple[str, ...]], numbers: set[str]) -> None:
@@ -249,10 +260,9 @@ class _Label:
         out = [""] * len(array)
         present = np.flatnonzero(~empty)
         try:
-            values = values_of(self._label, array.take(present), self._source.label, 0).to_pylist()
+            values = values_of(self._label, array.take(present), self._source.label, first_row).to_pylist()
         except DataError as error:
-            remedy = "correct the column or use an expression as the label"
-            self._wrong = self._column.error(_sentence(error), remedy)
+            self._wrong = problem_of(error, self._source.label, "correct the column or use an expression as the label")
             return None
         for place, value in zip(present, values, strict=True):
             out[place] = value
@@ -269,13 +279,14 @@ class _Label:
             yield self._wrong
             return
         if self._missing:
-            yield label.below(self._missing[0]).error(f"{len(self._missing)} labels are missing", FILL_IN)
+            what = f"{counted(len(self._missing), 'label is', 'labels are')} missing"
+            yield label.below(self._missing[0]).error(what, FILL_IN)
         if len(self._counts) == 1:
             what = f"the label has only one class, '{next(iter(self._counts))}'"
             yield label.error(what, "add records of other classes or use another label")
         few = sorted((count, name) for name, count in self._counts.items() if count < FEW_RECORDS)
         if few:
-            shown = ", ".join(f"'{name}' {count}" for count, name in few[:SHOWN_ROWS])
+            shown = ", ".join(f"'{name}' {count}" for count, name in few[:SHOWN_CLASSES])
             what = f"{len(few)} of {len(self._counts)} classes have fewer than {FEW_RECORDS} records ({shown})"
             yield label.warning(what, "add records or merge classes")
 
@@ -283,15 +294,24 @@ class _Label:
 class _Records:
     """Checks that records are readable, of one shape, finite, not constant and not repeated."""
 
-    def __init__(self, schema: Schema | None, roles: Roles, source: Source, side: int | None) -> None:
+    def __init__(self, schema: Schema | None, roles: Roles, source: Source, side: int | None, *, judged: bool) -> None:
         self._schema = schema
         self._roles = roles
         self._source = source
         self._side = side
-        self._bad: list[tuple[int, str]] = []
+        self._bad: list[tuple[int, DataError]] = []
         self._seen: dict[bytes, tuple[int, str | None]] = {}  # digest of a record: where it was first, and whose
         self._twice: list[tuple[int, int]] = []
-        self._columns = {name: TableColumn(Place(source.label, name)) for name in roles.x}
+        self._columns = {
+            name: TableColumn(
+                Place(source.label, name),
+                source.schema.field(name).type,
+                source.untyped,
+                judged=judged and (schema is None or not schema.columns),
+                named=roles.named,
+            )
+            for name in roles.x
+        }
         self._not_finite: list[int] = []
 
     def add(self, first_row: int, batch: Any) -> None:
@@ -304,7 +324,7 @@ class _Records:
             self._lists(first_row, batch)
         else:
             for name, seen in self._columns.items():
-                seen.add(first_row, batch.column(name), self._source.untyped)
+                seen.add(first_row, batch.column(name))
             # A row counts as repeated only if its labels are repeated as well.
             rows = zip(
                 *(
@@ -357,13 +377,13 @@ class _Records:
             else:
                 self._check_numbers(row, one)
         except DataError as error:
-            self._bad.append((row, _sentence(error)))
+            self._bad.append((row, error))
 
     def _check_numbers(self, row: int, one: Any) -> None:
         cells = self._dense(row, one)
         if self._schema is not None and cells[0].size != self._schema.size:
             what = f"the record has {cells[0].size} values, others have {self._schema.size}"
-            raise DataError(f"{self._source.label}: {what}.")
+            raise Place(self._source.label, self._roles.x[0], row).fault(what, "make all records the same length")
         check_finite(cells, Place(self._source.label, self._roles.x[0], row))
 
     def _dense(self, first_row: int, batch: Any) -> Any:
@@ -382,25 +402,36 @@ class _Records:
     def problems(self) -> Iterator[Problem]:
         """Return what is wrong with the records, then with single columns, then the repeats."""
         where = Place(self._source.label, self._roles.x[0] if len(self._roles.x) == 1 else None)
-        reasons: dict[str, list[int]] = {}
-        for row, what in self._bad:
-            reasons.setdefault(what.split(": ", 1)[-1].split(";", 1)[0].rstrip("."), []).append(row)
-        for what, rows in reasons.items():
-            shown = ", ".join(str(row) for row in rows[:SHOWN_ROWS]) + (", …" if len(rows) > SHOWN_ROWS else "")
-            plural = f" ({len(rows)} records: rows {shown})" if len(rows) > 1 else ""
-            yield where.below(rows[0]).error(what + plural, "replace them or remove the rows")
+        reasons: dict[str, list[tuple[int, Place]]] = {}
+        for row, error in self._bad:
+            what = error.what if isinstance(error, FaultHere) else _sentence(error)
+            place = error.where if isinstance(error, FaultHere) and error.where.record else where.below(row)
+            reasons.setdefault(what, []).append((row, place))
+        for what, found in reasons.items():
+            shown = f" ({len(found)} records: {_shown(found, where.file)})" if len(found) > 1 else ""
+            yield found[0][1].error(what + shown, "replace them or remove them")
         if self._not_finite:
-            what = f"{len(self._not_finite)} records hold NaN or infinity"
+            what = f"{counted(len(self._not_finite), 'record holds', 'records hold')} NaN or infinity"
             yield where.below(self._not_finite[0]).error(what, FILL_IN)
         for seen in self._columns.values():
             yield from seen.problems()
+        yield from reading_notes(Place(self._source.label), self._columns.values())
         if self._twice:
             row, before = self._twice[0]
             many = "1 record repeats" if len(self._twice) == 1 else f"{len(self._twice)} records repeat"
             whose = " of somebody else" if self._roles.id else ""
-            what = f"{many} an earlier one{whose} (row {row} repeats row {before})"
+            first, second = (rows_text(where.file, [one]) for one in (row, before))
+            what = f"{many} an earlier one{whose} ({first} repeats {second})"
             remedy = "remove repeats or give them the same id, so that they stay in one split"
             yield where.below(row).warning(what, remedy)
+
+
+def _shown(found: Sequence[tuple[int, Place]], file: str) -> str:
+    """Where some records are: by name where they are files."""
+    if found[0][1].record is None:
+        return rows_text(file, [row for row, _ in found])
+    names = ", ".join(str(place.record) for _, place in found[:SHOWN_CLASSES])
+    return names + (", …" if len(found) > SHOWN_CLASSES else "")
 
 
 def _digest(data: bytes) -> bytes:

@@ -22,13 +22,18 @@ _SHAPED = re.compile(r"^(?P<column>.+):(?P<shape>\d+(x\d+)*)$")
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns of a file by role. ``shape`` is the record shape that the user gave, for cells stored flat."""
+    """The columns of a file by role.
+
+    ``shape`` is the record shape that the user gave, for cells stored flat; ``named`` says that the user named the
+    columns of ``x``.
+    """
 
     x: tuple[str, ...]
     utility: tuple[Expression, ...]
     private: tuple[Expression, ...]
     id: str | None = None
     shape: tuple[int, ...] | None = None
+    named: bool = False
 
     @property
     def labels(self) -> tuple[Expression, ...]:
@@ -69,7 +74,7 @@ def resolve(
         raise unknown(f"id column of {source.label}", id, source.columns)
     taken = {label.column for label in labels[0] + labels[1]} | ({id} if id else set())
     names, shape = _records(source, as_names(x) or ((entry.x,) if entry and entry.x else ()), taken)
-    return Roles(names, labels[0], labels[1], id, shape)
+    return Roles(names, labels[0], labels[1], id, shape, named=bool(as_names(x)))
 
 
 def of_schema(

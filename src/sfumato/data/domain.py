@@ -4,12 +4,21 @@ Privacy guarantees need one, because anything read from the records, even a maxi
 file is TOML with one table per column, for columns of x and for labels (whose categories are their classes) alike::
 
     [columns.age]
-    kind = "numeric"        # or "categorical", or "signal"
+    kind = "numeric"        # or "categorical", "date" or "signal"
     low = 17
     high = 90
     integer = true          # whole numbers only
     nullable = false        # true: a value may be missing
     clip = false            # true: a number outside the range is clipped to it instead of being an error
+    absent = ["N"]          # texts that stand for a missing number; with any, a value may be missing
+
+    [columns.admitted]
+    kind = "date"
+    low = "2019-01-01"
+    high = "2021-12-31"
+    form = "dmy"            # how the file writes it: iso (default), dmy, mdy; or clock for times of day
+    integer = true          # days without a time
+    cycles = ["week"]       # also as a place in the day, the week or the year
 
     [columns.job]
     kind = "categorical"
@@ -23,15 +32,17 @@ file is TOML with one table per column, for columns of x and for labels (whose c
     columns = ["rent", "food", "rest"]
     total = "spent"
 
-``draft = true`` at the top marks a file whose ranges were read from the records, so they do not count as declared.
-A column of lists of numbers is declared as ``numeric``; ``[columns."x[3]"]`` overrides it for one entry of the list.
+``leave_out = ["notes"]`` at the top names columns that are no part of a record. ``draft = true`` there marks a file
+whose ranges were read from the records, so they do not count as declared. A column of lists of numbers is declared as
+``numeric``; ``[columns."x[3]"]`` overrides it for one entry of the list.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date, time
 from functools import lru_cache
 from importlib.resources import files
 from os import PathLike
@@ -42,22 +53,35 @@ from sfumato.core.documents import toml_table
 from sfumato.core.errors import DataError, unknown
 from sfumato.core.schema import Column, FixedSum, Schema
 from sfumato.data.column_roles import Roles
-from sfumato.data.label_expressions import BOOLEAN_CLASSES, Expression, parse
+from sfumato.data.encoding.dates import CYCLES, FORMS, number_of
+from sfumato.data.label_expressions import BOOLEAN_CLASSES, Expression
 from sfumato.data.limits import MAX_CATEGORIES, MAX_CLASSES
-from sfumato.data.numeric_labels import column_of, declared_scale
+from sfumato.data.numeric_labels import declared_scale
 from sfumato.data.readers.source import Source
 from sfumato.data.registry import Entry
 from sfumato.data.schema_inference import shape_of
+from sfumato.data.table_inference import cycle_columns
 
 _KEYS: dict[str, dict[str, str]] = {
-    "numeric": {"low": "number", "high": "number", "integer": "flag", "nullable": "flag", "clip": "flag"},
+    "numeric": {
+        "low": "number", "high": "number", "integer": "flag", "nullable": "flag", "clip": "flag", "absent": "texts",
+    },
     "categorical": {"categories": "texts", "nullable": "flag"},
+    "date": {
+        "low": "date", "high": "date", "form": "text", "integer": "flag", "nullable": "flag", "clip": "flag",
+        "absent": "texts", "cycles": "texts",
+    },
     "signal": {"ranges": "pairs", "clip": "flag"},
-}
-_NEEDED = {"numeric": ("low", "high"), "categorical": ("categories",), "signal": ("ranges",)}
+}  # fmt: skip
+_NEEDED = {
+    "numeric": ("low", "high"), "categorical": ("categories",), "date": ("low", "high"), "signal": ("ranges",),
+}  # fmt: skip
+LEFT_OUT = "the domain leaves it out"
 _NOUNS = {
     "number": "a finite number",
     "flag": "true or false",
+    "text": "a text",
+    "date": 'a date such as "2024-03-31", or "23:59" with form = "clock"',
     "texts": "a list of strings",
     "pairs": "a list of pairs [low, high]",
 }
@@ -70,6 +94,8 @@ class Domain:
     name: str
     columns: Mapping[str, Column] = field(default_factory=dict)
     signals: Mapping[str, tuple[tuple[tuple[float, float], ...], bool]] = field(default_factory=dict)
+    cycles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    leave_out: tuple[str, ...] = ()
     sums: tuple[FixedSum, ...] = ()
     draft: bool = False
 
@@ -113,43 +139,62 @@ def domain_for(given: DomainName, entry: Entry | None, source: Source) -> Domain
 def parse_domain(text: str, name: str) -> Domain:
     """Parse and check the text of a domain file, called ``name`` in error messages."""
     content = toml_table(text, name)
-    _known_keys(content, ("columns", "sums", "draft"), name)
+    _known_keys(content, ("columns", "sums", "draft", "leave_out"), name)
     if not isinstance(content.get("draft", False), bool):
         raise DataError(f"{name}: draft must be true or false, got {content['draft']!r}.")
+    leave_out = content.get("leave_out", [])
+    if leave_out and not _fits(leave_out, "texts"):
+        raise DataError(f"{name}: leave_out must be a list of column names, got {leave_out!r}.")
     tables = content.get("columns", {})
+    twice = next((column for column in leave_out if column in tables), None)
+    if twice is not None:
+        raise DataError(f"{name}: column '{twice}' is declared and left out: remove one of the two.")
     if not isinstance(tables, dict) or not tables:
         raise DataError(f"{name} declares no columns: add a table [columns.NAME] for each column.")
     columns: dict[str, Column] = {}
     signals = {}
+    cycles: dict[str, tuple[str, ...]] = {}
     for column, table in tables.items():
         where = f"{name}, [columns.{column}]"
         if not isinstance(table, dict):
             raise DataError(f"{where}: must be a table with a kind and a range or categories.")
         kind = table.get("kind")
         if kind not in _KEYS:
-            raise DataError(f"{where}: kind must be numeric, categorical or signal, got {kind!r}.")
+            raise DataError(f"{where}: kind must be numeric, categorical, date or signal, got {kind!r}.")
         _check_types(where, kind, table)
         if kind == "signal":
             signals[column] = (_pairs(where, table["ranges"]), bool(table.get("clip", False)))
         else:
-            read = _numeric if kind == "numeric" else _categorical
+            read = {"numeric": _numeric, "categorical": _categorical, "date": _date}[kind]
             columns[column] = read(where, column, table)
-    return Domain(name, columns, signals, _sums(name, content.get("sums", []), columns), content.get("draft", False))
+            cycles[column] = tuple(table.get("cycles", ()))
+    sums = _sums(name, content.get("sums", []), columns)
+    return Domain(name, columns, signals, cycles, tuple(leave_out), sums, content.get("draft", False))
 
 
 def declared_schema(source: Source, roles: Roles, entry: Entry | None, domain: Domain) -> Schema:
     """Return the schema that a domain declares for a source. Only kind and shape are read from the file."""
-    for column in domain.names:
+    for column in (*domain.names, *domain.leave_out):
         if column.partition("[")[0] not in source.columns and column not in source.columns:
             raise DataError(f"{domain.name}: {unknown(f'column of {source.label}', column, source.columns)}")
     schema = replace(shape_of(source, roles, entry), declared=not domain.draft)
     if schema.kind == "signal":
         schema = _with_ranges(schema, source, domain)
     elif schema.kind == "table":
-        columns = tuple(
+        out = [] if roles.named else [name for name in roles.x if name in domain.leave_out]
+        kept = tuple(name for name in roles.x if name not in out)
+        if not kept:
+            raise DataError(f"{domain.name} leaves out every column of x: declare one.")
+        own = tuple(
             _column_of(domain, name, source, listed=bool(schema.columns))
-            for name in ([column.name for column in schema.columns] or roles.x)
+            for name in ([column.name for column in schema.columns] or kept)
         )
+        columns = tuple(
+            one
+            for column in own
+            for one in (column, *(c for cycle in domain.cycles.get(column.name, ()) for c in _cycle(column, cycle)))
+        )
+        schema = replace(schema, x_columns=kept, left_out=dict.fromkeys(out, LEFT_OUT))
         here = {column.name for column in columns}
         schema = replace(
             schema,
@@ -171,46 +216,6 @@ def declared_schema(source: Source, roles: Roles, entry: Entry | None, domain: D
     )
 
 
-_DRAFT = """\
-# A draft of the domain of {source}, READ FROM ITS RECORDS: it is not private.
-# Before you use it with --domain, correct every range and list from public knowledge (a questionnaire, a standard, a
-# manual): a bound set by a single record, or a category that only one record has, gives that record away.
-# Then delete the next line. As long as it is there, mechanisms with a privacy guarantee refuse the file.
-draft = true
-
-"""
-
-
-def draft(schema: Schema, source: str) -> str:
-    """Return a schema as a domain file, marked as a draft for the owner to correct if it was read from records."""
-    import tomli_w
-
-    columns: dict[str, Any] = {}
-    if schema.kind == "signal":
-        columns[schema.x_columns[0]] = {"kind": "signal", "ranges": [list(pair) for pair in schema.ranges]}
-    for column in schema.columns:
-        columns[column.name] = _drafted(column)
-    for label, classes in {**schema.utility, **schema.private}.items():
-        asked = parse(schema.sources.get(label, label), ())
-        if label in schema.numbers:
-            columns[asked.column] = _drafted(column_of(asked.column, schema.numbers[label]))
-        elif not asked.derived:  # the classes of a question are always no and yes
-            columns[asked.column] = {"kind": "categorical", "categories": list(classes)}
-    sums = [{"columns": list(one.columns), "total": one.total} for one in schema.sums]
-    head = f"# The domain of {source}, as declared.\n\n" if schema.declared else _DRAFT.format(source=source)
-    return head + tomli_w.dumps({"columns": columns, **({"sums": sums} if sums else {})})
-
-
-def _drafted(column: Column) -> dict[str, Any]:
-    gaps = {"nullable": True} if column.nullable else {}
-    if column.kind == "categorical":
-        return {"kind": "categorical", "categories": list(column.categories), **gaps}
-    ends: list[Any] = [column.low, column.high]
-    if column.integer:
-        ends = [int(end) for end in ends]
-    return {"kind": "numeric", "low": ends[0], "high": ends[1], "integer": column.integer, **gaps}
-
-
 def _column_of(domain: Domain, name: str, source: Source, *, listed: bool) -> Column:
     """Return the declaration of a column. An entry of a list falls back to that of the whole list."""
     found = domain.columns.get(name)
@@ -224,6 +229,10 @@ def _column_of(domain: Domain, name: str, source: Source, *, listed: bool) -> Co
     if listed and (found.kind != "numeric" or found.nullable):
         raise DataError(f"{domain.name}, [columns.{found.name}]: a list column must be numeric and not nullable.")
     return replace(found, name=name)
+
+
+def _cycle(column: Column, cycle: str) -> Iterator[Column]:
+    return cycle_columns(column.name, cycle, form=column.form, absent=column.absent)
 
 
 def _with_ranges(schema: Schema, source: Source, domain: Domain) -> Schema:
@@ -285,6 +294,10 @@ def _check_types(where: str, kind: str, table: Mapping[str, Any]) -> None:
 def _fits(value: Any, noun: str) -> bool:
     if noun == "flag":
         return isinstance(value, bool)
+    if noun == "text":
+        return isinstance(value, str)
+    if noun == "date":
+        return isinstance(value, str | date | time)
     if noun == "number":
         return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not isinstance(value, list) or not value:
@@ -299,12 +312,22 @@ def _fits(value: Any, noun: str) -> bool:
 def _numeric(where: str, name: str, table: Mapping[str, Any]) -> Column:
     low, high = float(table["low"]), float(table["high"])
     integer, nullable, clip = (bool(table.get(key, False)) for key in ("integer", "nullable", "clip"))
+    absent = tuple(text.strip() for text in table.get("absent", ()))
     if low >= high:
         what = "is constant: leave it out of x and the domain" if low == high else "has its bounds in the wrong order"
         raise DataError(f"{where}: low = {low:g} and high = {high:g}; the column {what}.")
     if integer and not (low.is_integer() and high.is_integer()):
         raise DataError(f"{where}: low and high of an integer column must be whole numbers, got {low:g} and {high:g}.")
-    return Column(name, "numeric", low=low, high=high, nullable=nullable, integer=integer, strict=not clip)
+    return Column(
+        name,
+        "numeric",
+        low=low,
+        high=high,
+        nullable=nullable or bool(absent),
+        integer=integer,
+        strict=not clip,
+        absent=absent,
+    )
 
 
 def _categorical(where: str, name: str, table: Mapping[str, Any]) -> Column:
@@ -320,6 +343,23 @@ def _categorical(where: str, name: str, table: Mapping[str, Any]) -> Column:
     if len(categories) > MAX_CATEGORIES:
         raise DataError(f"{where}: {len(categories)} categories, at most {MAX_CATEGORIES} are allowed: merge some.")
     return Column(name, "categorical", categories=categories, nullable=nullable, strict=True)
+
+
+def _date(where: str, name: str, table: Mapping[str, Any]) -> Column:
+    form = table.get("form", "iso")
+    if form not in FORMS:
+        raise DataError(f"{where}: {unknown('form', form, FORMS)}")
+    wrong = next((cycle for cycle in table.get("cycles", ()) if cycle not in CYCLES), None)
+    if wrong is not None:
+        raise DataError(f"{where}: {unknown('cycle', wrong, CYCLES)}")
+    written = "clock" if form == "clock" else "iso"
+    ends = [number_of(str(table[end]), written) for end in ("low", "high")]
+    low, high = ends
+    if low is None or high is None:
+        raise DataError(f"{where}: low and high must be written like {'23:59' if form == 'clock' else '2024-03-31'}.")
+    whole = bool(table.get("integer", form != "clock" and low.is_integer() and high.is_integer()))
+    plain = {key: value for key, value in table.items() if key not in ("form", "cycles")}
+    return replace(_numeric(where, name, {**plain, "low": low, "high": high, "integer": whole}), form=form)
 
 
 def _pairs(where: str, ranges: Sequence[Sequence[float]]) -> tuple[tuple[float, float], ...]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import Any
 
 from sfumato.data.column_roles import Names, as_names
+from sfumato.data.encoding.dates import FORMS, number_of
 from sfumato.data.encoding.list_cells import is_encoded
 from sfumato.data.encoding.tables import as_numbers, as_text, is_text
 from sfumato.data.file_errors import Place, Problem
@@ -23,6 +25,7 @@ _ENDINGS = ("id", "no", "nr", "name", "number", "code")
 _LEAST, _MOST_ROWS = 10, 100
 """Fewer values are classes rather than people, and so is a value with more rows than this on average."""
 _ROWS = 65_536
+_SOME = 50
 
 
 def likely_subjects(source: SourceName, labels: Names = None) -> list[Problem]:
@@ -47,6 +50,8 @@ def _warning(source: Source, name: str) -> Problem | None:
     words = False
     for _, batch in source.batches([name], _ROWS):
         array = batch.column(name)
+        if is_text(array.type) and _are_dates(array):
+            return None
         words = words or (is_text(array.type) and as_numbers(array) is None)
         counts.update(value for value in as_text(array).to_pylist() if value is not None)
     rows = counts.total()
@@ -57,6 +62,12 @@ def _warning(source: Source, name: str) -> Problem | None:
     what = f"looks like an id, with {len(counts):,} values in {rows:,} rows"
     remedy = "if it names people, give it with --id: otherwise they are split, and protected, row by row"
     return Place(source.label, name).warning(what, remedy)
+
+
+def _are_dates(array: Any) -> bool:
+    """Whether some texts are dates or times: they repeat without naming people."""
+    some = [text for text in as_text(array.slice(0, _SOME)).to_pylist() if text is not None]
+    return bool(some) and any(all(number_of(text, form) is not None for text in some) for form in FORMS)
 
 
 def _is_name(column: str) -> bool:

@@ -13,7 +13,8 @@ from sfumato.core.dataset import Dataset, IntArray, joined_hashes
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.schema import Schema
 from sfumato.data.column_roles import Names, Roles, of_schema, resolve
-from sfumato.data.domain import DomainName, declared_schema, domain_for, draft
+from sfumato.data.domain import DomainName, declared_schema, domain_for
+from sfumato.data.drafted_domain import draft
 from sfumato.data.encoding.records import encode_batch, ids_of
 from sfumato.data.file_errors import Place
 from sfumato.data.given_tables import Given, open_given

@@ -152,14 +152,22 @@ def declared_scale(expression: Expression, column: Column | None) -> NumberScale
     if expression.derived or expression.kind == CLASS_KIND or column is None or column.kind != "numeric":
         return None
     few = column.integer and column.high - column.low < LEVELS
-    if few and expression.kind != NUMBER_KIND:
+    if few and expression.kind != NUMBER_KIND and not column.form:
         return None
-    return NumberScale(column.low, column.high, column.integer, strict=column.strict)
+    if column.form:
+        remedy = "leave it out of the labels, or declare it categorical"
+        raise DataError(f"the label '{expression.name}' is a date, which cannot be a label: {remedy}.")
+    if len(column.absent) > 1:
+        raise DataError(f"the label '{expression.name}' has several texts for a missing number: leave one.")
+    return NumberScale(column.low, column.high, column.integer, strict=column.strict, absent="".join(column.absent))
 
 
 def column_of(name: str, scale: NumberScale) -> Column:
     """A numeric label as a domain declares it."""
-    return Column(name, "numeric", low=scale.low, high=scale.high, integer=scale.whole, strict=scale.strict)
+    absent = (scale.absent,) if scale.absent else ()
+    return Column(
+        name, "numeric", low=scale.low, high=scale.high, integer=scale.whole, strict=scale.strict, absent=absent
+    )
 
 
 def encode_label(expression: Expression, array: Any, schema: Schema, file: str, first_row: int) -> IntArray:

@@ -174,12 +174,12 @@ def _cells(
     source: Source, names: tuple[str, ...], records: Schema, form: Sequence[Column]
 ) -> tuple[FloatArray, bool, tuple[Column, ...]]:
     """Columns of numbers and classes, whether they are the records' columns in the records' units, and their form."""
-    own = infer(source, Roles(names, (), ()))
+    own = infer(source, Roles(names, (), (), named=True), like=form or records.columns)
     known = {one.name: one for one in form or records.columns}
     columns = tuple(_like(one, known.get(one.name)) for one in own.columns)
     own = replace(own, columns=columns, shape=(sum(one.width for one in columns),))
     theirs = {one.name: one for one in records.columns}
-    alike = list(theirs) == list(names) and all(_same_form(one, theirs[one.name]) for one in columns)
+    alike = list(theirs) == [one.name for one in columns] and all(_same_form(one, theirs[one.name]) for one in columns)
     batches = source.batches(list(names), _ROWS)
     encoded = np.concatenate([encode_records(source, batch, first, own) for first, batch in batches if batch.num_rows])
     return _unscaled(encoded, columns, records.columns if alike else None), alike, columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,27 +13,28 @@ from sfumato.core.schema import AudioFrame, Column, Kind, Schema
 from sfumato.data.column_roles import Roles
 from sfumato.data.encoding import signals
 from sfumato.data.encoding.audio import read_wav
-from sfumato.data.encoding.images import cell_bytes, decode
+from sfumato.data.encoding.images import by_name, cell_bytes, decode
 from sfumato.data.encoding.list_cells import check_finite, dense, is_encoded, is_list, wrong_shape
-from sfumato.data.encoding.tables import TableFit
-from sfumato.data.file_errors import Place
+from sfumato.data.file_errors import FaultHere, Place
 from sfumato.data.limits import MAX_RECORD_NUMBERS
 from sfumato.data.numeric_labels import fit_of
 from sfumato.data.readers.source import Source
 from sfumato.data.registry import Entry
+from sfumato.data.table_inference import TableFit
 
 FIT_ROWS = 8192
 AUDIO_SECONDS, AUDIO_MELS, AUDIO_FRAMES = 1.0, 32, 32
 
 
-def infer(source: Source, roles: Roles, entry: Entry | None = None) -> Schema:
-    """Learn the schema from a source (the training part, if there is one)."""
+def infer(source: Source, roles: Roles, entry: Entry | None = None, like: Sequence[Column] = ()) -> Schema:
+    """Learn the schema from a source (the training part, if there is one); columns in ``like`` are read like these."""
     schema = shape_of(source, roles, entry)
     fits = {label.name: fit_of(label, source, entry) for label in roles.labels}
     table = vector = ranges = None
     columns = {label.column for label in roles.labels}
     if schema.kind == "table" and not schema.columns:
-        table = TableFit(roles.x, source.schema, source.untyped, source.label)
+        named = roles.named or entry is not None
+        table = TableFit(roles.x, source.schema, source.untyped, source.label, named=named, like=like)
         columns.update(roles.x)
     elif schema.kind in ("table", "signal"):
         columns.update(roles.x)
@@ -53,8 +55,10 @@ def infer(source: Source, roles: Roles, entry: Entry | None = None) -> Schema:
                 _check_length(values, schema, where)
                 vector = signals.widen(vector, values[:, :, None])
     if table is not None:
-        learned = table.columns()
-        schema = replace(schema, columns=learned, shape=(sum(column.width for column in learned),))
+        learned, left_out = table.columns(), table.left_out()
+        kept = tuple(name for name in schema.x_columns if name not in left_out)
+        width = sum(column.width for column in learned)
+        schema = replace(schema, columns=learned, shape=(width,), x_columns=kept, left_out=left_out)
     if vector is not None:
         schema = replace(
             schema,
@@ -90,7 +94,10 @@ def shape_of(source: Source, roles: Roles, entry: Entry | None = None) -> Schema
             frame = AudioFrame(rate, AUDIO_SECONDS, AUDIO_MELS, AUDIO_FRAMES)
             return replace(empty, kind="audio", shape=(1, AUDIO_MELS, AUDIO_FRAMES), audio=frame)
         side = entry.side if entry else None
-        image = decode(data, where, channels=3 if side else None, side=side)
+        try:
+            image = decode(data, where, channels=3 if side else None, side=side)
+        except FaultHere as error:
+            raise by_name(error, first.column(column)[0]) from None
         return replace(empty, kind="image", shape=image.shape)
     if first.num_columns > 1 or not is_list(arrow_type):
         return empty

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from sfumato.core.dataset import Dataset, IntArray, Splits
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.origin import Hashes
+from sfumato.core.schema import Schema
 from sfumato.data.column_roles import Names, of_schema, resolve
 from sfumato.data.domain import DomainName
 from sfumato.data.given_tables import Given, open_given
@@ -109,6 +110,7 @@ def load_splits(
         utility = [label.name for label in roles.utility] if utility is None else utility
         opened = without_subject(opened, without, roles.id)
     schema = schema_of(opened, x=x, utility=utility, private=private, id=id, domain=domain)
+    _check_people(schema, opened.name)
     sources = opened.chosen("all")
     rows = rows_within(opened, sources, schema, limit, seed)
     keys = [subjects_of(one, of_schema(one, schema, opened.entry)) for one in sources]
@@ -125,6 +127,18 @@ def load_splits(
     parts = [spool.dataset() for spool in spools]
     counted = [part if part is None else replace(part, left_out=left_out) for part in parts]
     return _checked(counted, opened.name, len(place) - left_out)
+
+
+def _check_people(schema: Schema, name: str) -> None:
+    """Raise if the label is who it is: people are never split, so nobody could learn or test it."""
+    label = next(
+        (one for one in (*schema.utility, *schema.private) if schema.label_text(one) == schema.id_column), None
+    )
+    if label is not None:
+        raise UsageError(
+            f"{name}: '{label}' names the people, who are never split between owner, attacker and victims, so it cannot "
+            "be a label: leave it out. Every audit with named people tries to recognise them (reidentification)."
+        )
 
 
 def _places(

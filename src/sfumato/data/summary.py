@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sfumato.core.dataset import Dataset
+from sfumato.core.schema import Column, Schema
+from sfumato.data.encoding.dates import text_of
 from sfumato.data.registry import REGISTRY, ByHand, Embedded, Entry
 
 
@@ -79,13 +82,31 @@ def describe(dataset: Dataset) -> dict[str, Any]:
     if schema.kind == "signal":
         out["ranges"] = [list(pair) for pair in schema.ranges]
     if schema.kind == "table":
-        out["columns"] = [
-            {"name": column.name, "kind": column.kind, "missing": column.nullable}
-            | (
-                {"categories": len(column.categories)}
-                if column.kind == "categorical"
-                else {"low": column.low, "high": column.high}
-            )
-            for column in schema.columns
-        ]
+        out["columns"] = [_column(column, schema.columns) for column in schema.columns if not column.cycle]
+        out["not_in_records"] = dict(schema.left_out)
     return out
+
+
+def _column(column: Column, others: Sequence[Column]) -> dict[str, Any]:
+    about: dict[str, Any] = {"name": column.name, "kind": column.kind, "missing": column.nullable}
+    if column.kind == "categorical":
+        return about | {"categories": len(column.categories)}
+    if column.form:
+        cycles = {one.cycle.partition(" ")[0]: None for one in others if one.of == column.name}
+        low, high = (text_of(end, column.form, whole=column.integer) for end in (column.low, column.high))
+        return about | {"kind": "date", "low": low, "high": high, "form": column.form, "cycles": list(cycles)}
+    absent = {"absent": list(column.absent)} if column.absent else {}
+    return about | {"low": column.low, "high": column.high} | absent
+
+
+def readings(schema: Schema) -> list[str]:
+    """What a user should know before a fit: columns that are left out, and texts that count as missing."""
+    reasons: dict[str, list[str]] = {}
+    for name, why in schema.left_out.items():
+        reasons.setdefault(why, []).append(name)
+    told = [f"left out of the records: {', '.join(names)} ({why})" for why, names in reasons.items()]
+    absent = {one.name: one.absent for one in schema.columns if one.absent and not one.cycle}
+    for name, texts in absent.items():
+        shown = " and ".join(f"'{text}'" for text in texts)
+        told.append(f"column '{name}' holds numbers or dates; {shown} there counts as missing")
+    return told

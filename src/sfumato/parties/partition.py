@@ -205,19 +205,22 @@ def _cut_columns(
     seed: int,
 ) -> None:
     """Give every party all records and a share of the columns of about equal width; the first gets the labels."""
-    if schema.kind != "table" or len(schema.columns) < parties or len(schema.x_columns) != len(schema.columns):
+    widths: dict[str, int] = {}
+    for column in schema.columns:
+        widths[column.source] = widths.get(column.source, 0) + column.width
+    if schema.kind != "table" or len(widths) < parties or schema.is_vectors:
         raise UsageError(f"a vertical split needs a table with at least {parties} columns, which {opened.name} is not.")
     bins: list[list[str]] = [[] for _ in range(parties)]
-    for column in sorted(schema.columns, key=lambda one: -one.width):
-        widths = {c.name: c.width for c in schema.columns}
-        min(bins, key=lambda names: sum(widths[name] for name in names)).append(column.name)
+    for name in sorted(widths, key=lambda one: -widths[one]):
+        min(bins, key=lambda names: sum(widths[name] for name in names)).append(name)
     for number, chosen in enumerate(bins):
-        columns = tuple(column for column in schema.columns if column.name in chosen)
+        columns = tuple(column for column in schema.columns if column.source in chosen)
         own = replace(
             schema,
             shape=(sum(column.width for column in columns),),
             columns=columns,
-            x_columns=tuple(column.name for column in columns),
+            x_columns=tuple(column.name for column in columns if not column.cycle),
+            left_out={},
             utility=schema.utility if number == 0 else {},
             private=schema.private if number == 0 else {},
             id_column=ALIGNED,

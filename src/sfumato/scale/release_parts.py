@@ -24,7 +24,7 @@ from sfumato.data.column_roles import of_schema
 from sfumato.data.encoding.records import encode_batch
 from sfumato.data.readers.addresses import is_address, parquet_at
 from sfumato.data.readers.locate import LocatedSource
-from sfumato.data.readers.parquet_csv import ParquetSource
+from sfumato.data.readers.parquet import ParquetSource
 from sfumato.data.readers.parquet_folder import ParquetFolder
 from sfumato.data.registry import REGISTRY
 from sfumato.scale.ray_cluster import settle

@@ -17,6 +17,8 @@ from sfumato.core.run_folder import RunFolder, read_json
 from sfumato.core.schema import Schema
 from sfumato.data import load_splits
 from sfumato.data.likely_subjects import likely_subjects
+from sfumato.data.readers.locate import open_data
+from sfumato.data.summary import readings
 from sfumato.mechanisms import load_mechanism, mechanism_class
 from sfumato.mechanisms.base import Mechanism, Progress, no_progress
 from sfumato.mechanisms.capabilities import SpendsByFit
@@ -125,8 +127,13 @@ def fitted_on(path: Path) -> str:
     parts, schema = read_json(path / SPLITS), Schema.from_json(read_json(path / "schema.json"))
     what = f"{schema.kind} records of shape {'×'.join(map(str, schema.shape))}"
     if schema.columns:
-        numeric = sum(column.kind == "numeric" for column in schema.columns)
-        what = f"rows of {numeric} numeric and {len(schema.columns) - numeric} categorical columns"
+        numeric, dates = (
+            sum(bool(one.form) is dated and one.kind == "numeric" and not one.cycle for one in schema.columns)
+            for dated in (False, True)
+        )
+        categories = sum(one.kind == "categorical" for one in schema.columns)
+        days = f", {dates} date{'s' * (dates > 1)}" if dates else ""
+        what = f"rows of {numeric} numeric{days} and {categories} categorical columns"
     numbers = [f"'{label}' is a number from {one.low:,g} to {one.high:,g}" for label, one in schema.numbers.items()]
     told = "".join(f"; {number}" for number in numbers)
     if "records" not in parts["owner"]:
@@ -166,6 +173,16 @@ def _fit_beside(config: Config, start: Path | None, splits: Splits | None) -> Me
     return mechanism.fit(splits.owner, start=None if start is None else load_mechanism(start))
 
 
+def _say_what_is_read(config: Config, splits: Splits, warn: Warn) -> None:
+    """What is left out, counts as missing or had to be assumed: nothing is lost without a word."""
+    source = config["data"]["source"]
+    for part in open_data(source).parts.values():
+        for what, remedy in part.remarks:
+            warn(f"{part.label}: {what}; {remedy}")
+    for sentence in readings(splits.schema):
+        warn(sentence)
+
+
 def _warn_of_gaps(splits: Splits, warn: Warn) -> None:
     if splits.owner.left_out:
         numbers = ", ".join(splits.schema.numbers)
@@ -202,6 +219,7 @@ def fit_run(
     precision = compute.precision_for(splits.owner.x[0].size)
     if precision != "fp32":  # it decides figures, so that a run goes on in the same one
         config = {**config, "run": {**config["run"], "precision": precision}}
+    _say_what_is_read(config, splits, warn)
     _warn_of_subjects(config, splits, warn)
     _warn_of_gaps(splits, warn)
     run = RunFolder.create(out, config, resume=resume)

@@ -274,7 +274,7 @@ def _columns(payload: FloatArray, schema: Schema) -> dict[str, Any]:
     if schema.is_vectors:
         low, high = (np.array([getattr(column, end) for column in schema.columns]) for end in ("low", "high"))
         return {schema.x_columns[0]: _lists((low + payload * (high - low)).astype(np.float32))}
-    if schema.kind == "table" and len(schema.x_columns) == len(schema.columns):
+    if schema.kind == "table":
         decoded = decode_table(payload, schema)
         return {name: decoded.column(name).combine_chunks() for name in decoded.column_names}
     if schema.kind == "image":

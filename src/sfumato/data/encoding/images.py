@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import numpy.typing as npt
 from sfumato.core.dataset import FloatArray
 from sfumato.core.errors import DataError
 from sfumato.data.encoding.list_cells import check_finite, dense, is_encoded
-from sfumato.data.file_errors import Place
+from sfumato.data.file_errors import FaultHere, Place
 from sfumato.data.limits import MAX_CELL_BYTES, MAX_PIXELS
 
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
@@ -31,13 +33,22 @@ def cell_bytes(cell: Any, where: Place) -> bytes:
     return bytes(value)
 
 
+def by_name(error: FaultHere, cell: Any) -> DataError:
+    """The same error about an encoded cell, at the file's name if the cell is a file of a folder."""
+    value = cell.as_py()
+    name = value.get("path") if isinstance(value, dict) else None
+    if not name or not Path(error.where.file).is_dir():
+        return error
+    return replace(error.where, record=str(name)).fault(error.what, error.remedy)
+
+
 def decode(data: bytes, where: Place, *, channels: int | None = None, side: int | None = None) -> npt.NDArray[np.uint8]:
     """Decode one image to uint8 ``(C, H, W)``.
 
     With ``channels=3`` a grey image becomes colour. The reverse is an error, because it would silently lose
     information. With ``side`` the central square is cropped and scaled to that size.
     """
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     try:
         with Image.open(io.BytesIO(data), formats=FORMATS) as image:
@@ -53,7 +64,8 @@ def decode(data: bytes, where: Place, *, channels: int | None = None, side: int 
                 raise where.fault(what, "store all images in the same mode")
             picture = image.convert("RGB" if channels == 3 or not grey else "L")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        what = f"the image cannot be read ({str(error)[:80].rstrip('.')})"
+        why = "in no format that is known" if isinstance(error, UnidentifiedImageError) else str(error)[:80].rstrip(".")
+        what = f"the image cannot be read ({why})"
         raise where.fault(what, "replace it or remove the row") from error
     if side is not None and picture.size != (side, side):
         edge = min(picture.size)
@@ -91,9 +103,12 @@ def encode(
     out = np.empty((len(array), *shape), dtype=np.uint8)
     for place, cell in enumerate(array):
         here = where.below(place)
-        image = decode(cell_bytes(cell, here), here, channels=shape[0], side=side)
-        if image.shape != shape:
-            raise _wrong_size(image.shape, shape, here)
+        try:
+            image = decode(cell_bytes(cell, here), here, channels=shape[0], side=side)
+            if image.shape != shape:
+                raise _wrong_size(image.shape, shape, here)
+        except FaultHere as error:
+            raise by_name(error, cell) from None
         out[place] = image
     return np.multiply(out, np.float32(1 / 255), dtype=np.float32)
 

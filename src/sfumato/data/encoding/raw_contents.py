@@ -6,12 +6,14 @@ import hashlib
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato.core.origin import HASH_BYTES, Hashes, hash_rows
 from sfumato.core.schema import Column, Schema
+from sfumato.data.encoding.dates import as_dates
 from sfumato.data.encoding.images import cell_bytes
 from sfumato.data.encoding.list_cells import dense, is_list
-from sfumato.data.encoding.tables import as_numbers, as_text
+from sfumato.data.encoding.tables import as_numbers, as_text, without_absent
 from sfumato.data.file_errors import Place
 
 _TEXT_BYTES = 8
@@ -30,7 +32,7 @@ def raw_contents(batch: Any, schema: Schema) -> Hashes | None:
         return cell_hashes(array, Place("", schema.x_columns[0], 0))
     if is_list(array.type):
         return hash_rows(dense(array, Place("", schema.x_columns[0], 0)).astype(np.float32))
-    columns = sorted(schema.columns, key=lambda column: column.name)
+    columns = sorted((one for one in schema.columns if not one.cycle), key=lambda column: column.name)
     return hash_rows(np.concatenate([_column_bytes(batch.column(one.name), one) for one in columns], axis=1))
 
 
@@ -51,7 +53,11 @@ def named_bytes(name: str, values: Hashes) -> Hashes:
 
 def _column_bytes(array: Any, column: Column) -> Hashes:
     """(N, 16) bytes: the column's name, and the number or a hash of the text; a missing value is a value of its own."""
-    numbers = as_numbers(_as_written(array)) if column.kind == "numeric" else None
+    array = without_absent(array, column)
+    if column.form:
+        numbers: npt.NDArray[np.float64] | None = as_dates(array, column.form)[0]
+    else:
+        numbers = as_numbers(_as_written(array)) if column.kind == "numeric" else None
     if numbers is not None:
         plain = np.where(np.isnan(numbers), np.nan, numbers + 0.0)  # one NaN, one zero
         values = np.ascontiguousarray(plain).view(np.uint8).reshape(len(plain), 8)

@@ -16,7 +16,7 @@ from sfumato.data.encoding.audio import log_mel, read_wav
 from sfumato.data.encoding.list_cells import check_finite, dense, first_null, is_encoded, is_list
 from sfumato.data.encoding.raw_contents import raw_contents
 from sfumato.data.encoding.tables import Unseen, as_text, check_sums, encode_table, encode_vectors
-from sfumato.data.file_errors import Place
+from sfumato.data.file_errors import FaultHere, Place
 from sfumato.data.numeric_labels import encode_label
 from sfumato.data.readers.source import Source
 
@@ -103,7 +103,10 @@ def _encode_audio(array: Any, schema: Schema, where: Place) -> FloatArray:
     out = np.empty((len(array), *schema.shape), dtype=np.float32)
     for place, cell in enumerate(array):
         here = where.below(place)
-        samples, rate = read_wav(images.cell_bytes(cell, here), frame.seconds, here)
+        try:
+            samples, rate = read_wav(images.cell_bytes(cell, here), frame.seconds, here)
+        except FaultHere as error:
+            raise images.by_name(error, cell) from None
         out[place] = log_mel(samples, rate, frame)
     return out
 

@@ -1,14 +1,14 @@
 """Table rows as vectors in [0, 1], and back.
 
-Numeric columns are scaled by their range and categorical ones are one-hot. Null, empty text, ``?`` and NaN count as
-missing. ``TableFit`` learns the columns from training records in one pass.
+Numeric columns and dates are scaled by their range and categorical ones are one-hot. Null, empty text, ``?``, NaN and
+the texts that a column has for it count as missing.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,9 @@ import numpy.typing as npt
 from sfumato.core.dataset import FloatArray
 from sfumato.core.errors import DataError
 from sfumato.core.schema import Column, Schema
+from sfumato.data.encoding.dates import as_dates, in_cycle, text_of
 from sfumato.data.encoding.list_cells import wrong_shape
 from sfumato.data.file_errors import Place
-from sfumato.data.limits import MAX_CATEGORIES
 
 SUM_SLACK = 1e-6
 """Tolerance of a declared sum, relative to its total."""
@@ -100,85 +100,6 @@ def first_not_number(array: Any) -> tuple[int, str]:
     return 0, ""
 
 
-@dataclass
-class _Seen:
-    """What has been seen of one column so far."""
-
-    numeric: bool
-    textual: bool
-    categories: set[str] = field(default_factory=set)
-    low: float = np.inf
-    high: float = -np.inf
-    missing: bool = False
-    whole: bool = True
-    odd_one: tuple[int, str] | None = None
-
-
-class TableFit:
-    """Learns the columns of a table from training records, a batch at a time."""
-
-    def __init__(self, names: Sequence[str], arrow_schema: Any, untyped: bool, file: str) -> None:
-        import pyarrow.types as pt
-
-        self._file = file
-        self._seen: dict[str, _Seen] = {}
-        for name in names:
-            arrow_type = arrow_schema.field(name).type
-            text = is_text(arrow_type)
-            if not (text or is_number(arrow_type) or pt.is_boolean(arrow_type) or pt.is_null(arrow_type)):
-                what = f"values of type {arrow_type} cannot be part of a table"
-                raise Place(file, name).fault(what, "remove it from x, or store it as numbers or text")
-            self._seen[name] = _Seen(numeric=is_number(arrow_type) or (text and untyped), textual=text)
-
-    def add(self, first_row: int, batch: Any) -> None:
-        """Add a batch of records."""
-        for name, seen in self._seen.items():
-            array = batch.column(name)
-            numbers = as_numbers(array) if seen.numeric else None
-            if seen.numeric and numbers is None:
-                seen.numeric = False
-                place, text = first_not_number(array)
-                seen.odd_one = (first_row + place, text)
-            if seen.numeric and numbers is not None:
-                self._add_numbers(name, seen, numbers, first_row)
-            if seen.textual or not seen.numeric:
-                self._add_categories(name, seen, array)
-
-    def _add_numbers(self, name: str, seen: _Seen, numbers: Floats, first_row: int) -> None:
-        _check_infinite(numbers, Place(self._file, name, first_row))
-        known = numbers[~np.isnan(numbers)]
-        seen.missing |= len(known) < len(numbers)
-        if len(known):
-            seen.low, seen.high = min(seen.low, float(known.min())), max(seen.high, float(known.max()))
-            seen.whole = seen.whole and bool((known == np.floor(known)).all())
-
-    def _add_categories(self, name: str, seen: _Seen, array: Any) -> None:
-        import pyarrow.compute as pc
-
-        # A CSV column of numbers may still turn out to be categorical, but a long list of them need not be kept.
-        if seen.numeric and len(seen.categories) > MAX_CATEGORIES:
-            return
-        text = as_text(array)
-        seen.missing |= text.null_count > 0
-        seen.categories.update(value for value in pc.unique(text).to_pylist() if value is not None)
-        if not seen.numeric and len(seen.categories) > MAX_CATEGORIES:
-            if seen.odd_one is not None and seen.low <= seen.high:
-                row, value = seen.odd_one
-                raise _not_a_number(value, Place(self._file, name, row))
-            raise Place(self._file, name).fault(f"has more than {MAX_CATEGORIES} distinct values", "remove it from x")
-
-    def columns(self) -> tuple[Column, ...]:
-        """Return the columns as learned so far."""
-        return tuple(self._column(name, seen) for name, seen in self._seen.items())
-
-    def _column(self, name: str, seen: _Seen) -> Column:
-        if not seen.numeric:
-            return Column(name, "categorical", categories=tuple(sorted(seen.categories)), nullable=seen.missing)
-        if seen.low > seen.high:
-            return Column(name, "numeric", low=0.0, high=0.0, nullable=True)
-        return Column(name, "numeric", low=seen.low, high=seen.high, nullable=seen.missing, integer=seen.whole)
-
-
 Unseen = Counter[str]
 """How many categories that training never saw counted as missing, by column."""
 
@@ -192,8 +113,11 @@ def encode_table(
     start = 0
     for column in columns:
         target = out[:, start : start + column.width]
-        where = Place(file, column.name, first_row)
-        if column.kind == "numeric":
+        where = Place(file, column.source, first_row)
+        if column.cycle:
+            dates = numbers_of(batch.column(column.source), column, where)
+            target[:, 0] = (in_cycle(dates, column.cycle) - column.low) / (column.high - column.low)
+        elif column.kind == "numeric":
             _encode_numeric(batch.column(column.name), column, target, where)
         else:
             _encode_categorical(batch.column(column.name), column, target, where, unseen)
@@ -219,11 +143,7 @@ def encode_vectors(values: npt.NDArray[Any], columns: Sequence[Column], where: P
 
 
 def _encode_numeric(array: Any, column: Column, out: FloatArray, where: Place) -> None:
-    numbers = as_numbers(array)
-    if numbers is None:
-        place, text = first_not_number(array)
-        raise _not_a_number(text, where.below(place))
-    _check_infinite(numbers, where)
+    numbers = numbers_of(array, column, where)
     missing = np.isnan(numbers)
     _check_missing(missing, column, where)
     if column.strict:
@@ -232,6 +152,34 @@ def _encode_numeric(array: Any, column: Column, out: FloatArray, where: Place) -
     out[:, 0] = np.where(missing, 0, np.clip((numbers - column.low) / (span if span > 0 else 1), 0, 1))
     if column.nullable:
         out[:, 1] = missing
+
+
+def numbers_of(array: Any, column: Column, where: Place) -> Floats:
+    """The numbers or dates of a numeric column, NaN where missing; any other text raises, and so does infinity."""
+    array = without_absent(array, column)
+    if column.form:
+        dates, odd = as_dates(array, column.form)
+        for text, place in odd.items():
+            raise _no_date(text, column.form, where.below(place))
+        return dates
+    numbers = as_numbers(array)
+    if numbers is None:
+        place, text = first_not_number(array)
+        raise _not_a_number(text, where.below(place))
+    check_infinite(numbers, where)
+    return numbers
+
+
+def without_absent(array: Any, column: Column) -> Any:
+    """The column with null for each text that stands for a missing number."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not (column.absent and is_text(array.type)):
+        return array
+    text = as_text(array)
+    gone = pc.is_in(text, value_set=pa.array(column.absent, pa.string()))
+    return pc.if_else(gone, pa.scalar(None, pa.string()), text)
 
 
 def _encode_categorical(array: Any, column: Column, out: FloatArray, where: Place, unknown: Unseen | None) -> None:
@@ -277,7 +225,8 @@ def _check_declared(numbers: Floats, column: Column, where: Place) -> None:
     broken = ~np.isnan(numbers) & (numbers != np.floor(numbers)) & column.integer
     if broken.any():
         place = int(np.argmax(broken))
-        what = f"{numbers[place]:g} is not a whole number, as the domain requires"
+        kind = "a day without a time" if column.form else "a whole number"
+        what = f"{shown(float(numbers[place]), column)} is not {kind}, as the domain requires"
         raise where.below(place).fault(what, "correct the value or the domain")
 
 
@@ -286,9 +235,21 @@ def _not_a_number(text: str, where: Place) -> DataError:
     return where.fault(f"'{text}' is not a number", remedy)
 
 
+def _no_date(text: str, form: str, where: Place) -> DataError:
+    shown = {"iso": "2024-03-31", "dmy": "31.03.2024", "mdy": "03/31/2024", "clock": "23:59"}[form]
+    what = f"'{text}' is no {'time' if form == 'clock' else 'date'} written like {shown}"
+    return where.fault(what, "correct it, or leave it empty if it is missing")
+
+
 def _outside(number: float, column: Column, where: Place) -> DataError:
-    what = f"{number:g} lies outside the declared range {column.low:g} to {column.high:g}"
+    found, low, high = (shown(one, column) for one in (number, column.low, column.high))
+    what = f"{found} lies outside the declared range {low} to {high}"
     return where.fault(what, "correct it, remove the row, or declare clip = true")
+
+
+def shown(number: float, column: Column) -> str:
+    """A number of a column as people write it: dates as dates."""
+    return text_of(number, column.form, whole=column.integer) if column.form else f"{number:g}"
 
 
 def check_sums(batch: Any, schema: Schema, file: str, first_row: int) -> None:
@@ -309,7 +270,7 @@ def check_sums(batch: Any, schema: Schema, file: str, first_row: int) -> None:
             raise Place(file, row=first_row + place).fault(what, "correct the record or the domain's sums")
 
 
-def _check_infinite(numbers: Floats, where: Place) -> None:
+def check_infinite(numbers: Floats, where: Place) -> None:
     infinite = np.isinf(numbers)
     if infinite.any():
         raise where.below(int(np.argmax(infinite))).fault("the value is infinite", "correct it or remove the row")
@@ -332,8 +293,9 @@ def decode_table(x: npt.NDArray[Any], schema: Schema) -> Any:
     start = 0
     for column in schema.columns:
         part = values[:, start : start + column.width]
-        decode = _decode_numeric if column.kind == "numeric" else _decode_categorical
-        out[column.name] = decode(part, column)
+        if not column.cycle:  # the date itself says where it stands in a cycle
+            decode = _decode_numeric if column.kind == "numeric" else _decode_categorical
+            out[column.name] = decode(part, column)
         start += column.width
     return pa.table(out)
 
@@ -343,9 +305,23 @@ def _decode_numeric(part: Floats, column: Column) -> Any:
 
     numbers = column.low + np.clip(part[:, 0], 0, 1) * (column.high - column.low)
     missing = part[:, 1] > 0.5 if column.nullable else np.zeros(len(part), dtype=bool)
+    if column.form:
+        return _decode_dates(numbers, missing, column)
     if column.integer:
         return pa.array(np.rint(numbers).astype(np.int64), mask=missing)
     return pa.array(numbers, mask=missing)
+
+
+def _decode_dates(numbers: Floats, missing: Bools, column: Column) -> Any:
+    """Dates, moments to the second, and times of day to the second."""
+    import pyarrow as pa
+
+    if column.form == "clock":
+        seconds = np.clip(np.rint(numbers * 3600.0), 0, 86_399).astype(np.int32)
+        return pa.array(seconds, pa.int32(), mask=missing).cast(pa.time32("s"))
+    if column.integer:
+        return pa.array(np.rint(numbers).astype(np.int32), pa.int32(), mask=missing).cast(pa.date32())
+    return pa.array(np.rint(numbers * 86_400.0).astype(np.int64), mask=missing).cast(pa.timestamp("s"))
 
 
 def _decode_categorical(part: Floats, column: Column) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sfumato.core.errors import UsageError
 from sfumato.core.extras import require
 from sfumato.data.file_errors import Place
-from sfumato.data.readers.parquet_csv import ParquetSource
+from sfumato.data.readers.parquet import ParquetSource
 from sfumato.data.readers.parquet_folder import SUFFIXES, ParquetFolder
 
 if TYPE_CHECKING:

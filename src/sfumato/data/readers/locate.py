@@ -16,10 +16,21 @@ from sfumato.core.extras import require
 from sfumato.data.download import local_parts, present
 from sfumato.data.file_errors import Place
 from sfumato.data.readers.addresses import at_address, is_address
+from sfumato.data.readers.dialect import stem_of
 from sfumato.data.readers.source import MemorySource, Source
 from sfumato.data.registry import REGISTRY, Embedded, Entry
 
 Part = Literal["all", "train", "test"]
+_CONVERT = {
+    ".xls": "save it as .xlsx or CSV",
+    ".ods": "save it as .xlsx or CSV",
+    ".zip": "unpack it",
+    ".dta": "convert it with pandas: read_stata, then to_parquet",
+    ".sav": "convert it with pandas: read_spss, then to_parquet",
+    ".sas7bdat": "convert it with pandas: read_sas, then to_parquet",
+    ".json": "convert it with pandas: read_json, then to_parquet",
+    ".jsonl": "convert it with pandas: read_json(lines=True), then to_parquet",
+}
 SourceName = str | PathLike[str]
 
 
@@ -55,8 +66,8 @@ class LocatedSource:
 
 
 def open_data(source: SourceName) -> LocatedSource:
-    """Open a named set; a Parquet, CSV or npz file; a folder of images, recordings or Parquet parts; or Parquet at an
-    address (``s3://…``)."""
+    """Open a named set; a Parquet, delimited text, Excel or npz file; a folder of images, recordings or Parquet parts;
+    or Parquet at an address (``s3://…``)."""
     if isinstance(source, str) and source in REGISTRY:
         known = REGISTRY[source]
         if isinstance(known.source, Embedded):
@@ -72,26 +83,31 @@ def open_data(source: SourceName) -> LocatedSource:
         raise Place(str(path)).fault("does not exist", remedy)
     if path.is_dir() and present(path):
         return LocatedSource(path.name, {part: open_file(file) for part, file in present(path).items()})
-    return LocatedSource(path.stem, {"all": open_file(path)})
+    return LocatedSource(stem_of(path) if path.is_file() else path.stem, {"all": open_file(path)})
 
 
 def open_file(path: Path) -> Source:
     """Open one file, with the reader for its suffix, or one folder of Parquet files, images or recordings."""
+    from sfumato.data.readers.delimited import DelimitedSource
+    from sfumato.data.readers.dialect import is_delimited
+    from sfumato.data.readers.excel import SUFFIXES as SHEETS
+    from sfumato.data.readers.excel import ExcelSource
     from sfumato.data.readers.media_folder import FolderSource
     from sfumato.data.readers.npz import NpzSource
-    from sfumato.data.readers.parquet_csv import CsvSource, ParquetSource
+    from sfumato.data.readers.parquet import ParquetSource
     from sfumato.data.readers.parquet_folder import ParquetFolder, parquet_files
 
     if path.is_dir():
         files = parquet_files(path)
         return ParquetFolder(path, [ParquetSource(file) for file in files]) if files else FolderSource(path)
     readers: dict[str, Any] = {
-        ".parquet": ParquetSource, ".pq": ParquetSource, ".csv": CsvSource, ".npz": NpzSource,
+        ".parquet": ParquetSource, ".pq": ParquetSource, ".npz": NpzSource, **dict.fromkeys(SHEETS, ExcelSource),
     }  # fmt: skip
-    reader = readers.get(path.suffix.lower())
+    reader = DelimitedSource if is_delimited(path) else readers.get(path.suffix.lower())
     if reader is None:
         what = f"the file type '{path.suffix or 'none'}' is not supported"
-        raise Place(str(path)).fault(what, "use Parquet, CSV, .npz or a folder of images")
+        remedy = _CONVERT.get(path.suffix.lower(), "use Parquet, CSV, .xlsx, .npz or a folder of images")
+        raise Place(str(path)).fault(what, remedy)
     opened: Source = reader(path)
     return opened
 

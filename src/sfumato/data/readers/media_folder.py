@@ -54,9 +54,9 @@ class FolderSource(Source):
     def _from_labels(self) -> dict[str, list[str]]:
         import pyarrow as pa
 
-        from sfumato.data.readers.parquet_csv import CsvSource
+        from sfumato.data.readers.delimited import DelimitedSource
 
-        source = CsvSource(self._path / LABELS)
+        source = DelimitedSource(self._path / LABELS)
         if "file" not in source.columns:
             remedy = "add one with each file's path inside the folder"
             raise Place(source.label).fault("has no column 'file'", remedy)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sfumato.data.file_errors import Place
-from sfumato.data.readers.parquet_csv import ParquetSource
+from sfumato.data.readers.parquet import ParquetSource
 from sfumato.data.readers.source import Batch, Source
 
 SUFFIXES = (".parquet", ".pq")

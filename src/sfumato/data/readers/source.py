@@ -15,7 +15,8 @@ class Source(ABC):
 
     ``label`` is its name in messages, and ``stem`` goes into the ids of rows without a subject. ``untyped`` means
     that text may stand for numbers (CSV). ``cell_shapes`` gives the shapes of nested cells, which arrow cannot
-    express, and ``class_names`` the names behind integer codes if the file carries them.
+    express, and ``class_names`` the names behind integer codes if the file carries them. ``remarks`` say what the
+    reader had to assume, and what to do if it is wrong.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Source(ABC):
         self.untyped = untyped
         self.cell_shapes = dict(cell_shapes or {})
         self.class_names = dict(class_names or {})
+        self.remarks: tuple[tuple[str, str], ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -99,6 +99,7 @@ def public_schema(schema: Schema) -> dict[str, Any]:
             if name not in hidden
         },
         "id_column": None,
+        "left_out": {},
         "sources": {name: text for name, text in stored["sources"].items() if name not in hidden},
     }
 

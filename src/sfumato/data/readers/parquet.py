@@ -1,4 +1,4 @@
-"""Parquet and CSV files."""
+"""Parquet files, read a batch at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from sfumato.core.errors import DataError
 from sfumato.data.file_errors import Place
 from sfumato.data.readers.source import Batch, Source
 
-CSV_BLOCK_BYTES = 2**22
 PARQUET_BUFFER_BYTES = 2**20
 
 
@@ -29,10 +28,10 @@ class ParquetSource(Source):
             content = path if file is None else file
             self._file = pq.ParquetFile(content, pre_buffer=False, buffer_size=PARQUET_BUFFER_BYTES)
         except (pa.ArrowException, OSError) as error:
-            what = f"not a readable Parquet file ({_brief(error)})"
+            what = f"not a readable Parquet file ({brief(error)})"
             raise Place(str(path)).fault(what, "write it again") from error
         schema = self._file.schema_arrow
-        _check_names(str(path), schema.names)
+        check_names(str(path), schema.names)
         super().__init__(
             str(path),
             Path(path).stem,
@@ -65,7 +64,7 @@ class ParquetSource(Source):
                 yield row, batch
                 row += batch.num_rows
         except (pa.ArrowException, OSError) as error:
-            what = f"damaged after row {row} ({_brief(error)})"
+            what = f"damaged after row {row} ({brief(error)})"
             raise Place(self.label).fault(what, "write the file again") from error
 
 
@@ -93,52 +92,7 @@ def _cut(batches: Iterable[Any], skipped: int, rows: int, batch_rows: int) -> It
         yield from pa.Table.from_batches(held).combine_chunks().to_batches()
 
 
-class CsvSource(Source):
-    """A CSV file with a header. Cells are read as text, so that no type is guessed from the first block."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        reader = self._open()
-        _check_names(str(path), reader.schema.names)
-        super().__init__(str(path), path.stem, reader.schema, untyped=True)
-
-    def _open(self, columns: Sequence[str] | None = None) -> Any:
-        import pyarrow as pa
-        import pyarrow.csv as pc
-
-        options = {
-            "read_options": pc.ReadOptions(block_size=CSV_BLOCK_BYTES, use_threads=False),
-            "parse_options": pc.ParseOptions(newlines_in_values=True),
-        }
-        try:
-            with self._path.open("rb") as handle:
-                names = pc.open_csv(handle, **options).schema.names
-            convert = pc.ConvertOptions(
-                column_types={name: pa.string() for name in names},
-                strings_can_be_null=False,
-                include_columns=None if columns is None else list(columns),
-            )
-            return pc.open_csv(self._path, **options, convert_options=convert)
-        except (pa.ArrowException, OSError) as error:
-            what = f"not a readable CSV file ({_brief(error)})"
-            raise Place(str(self._path)).fault(what, "provide a UTF-8 file with a header") from error
-
-    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[Batch]:
-        import pyarrow as pa
-
-        row = 0
-        try:
-            for block in self._open(columns):
-                for start in range(0, block.num_rows, batch_rows):
-                    batch = block.slice(start, batch_rows)
-                    yield row, batch
-                    row += batch.num_rows
-        except (pa.ArrowException, OSError) as error:
-            what = f"cannot be read after row {row - 1} ({_brief(error)})"
-            raise Place(self.label).fault(what, "repair or remove the faulty line") from error
-
-
-def _check_names(label: str, names: Sequence[str]) -> None:
+def check_names(label: str, names: Sequence[str]) -> None:
     twice = sorted({name for name in names if list(names).count(name) > 1})
     if twice:
         raise Place(label, twice[0]).fault("two columns have this name", "rename one of them")
@@ -159,7 +113,7 @@ def _class_names(metadata: dict[bytes, bytes]) -> dict[str, tuple[str, ...]]:
         return {}
 
 
-def _brief(error: Exception) -> str:
+def brief(error: Exception) -> str:
     """Return the first line of a library's error message, shortened."""
     lines = str(error).strip().splitlines()
     return (lines[0] if lines else type(error).__name__)[:160].rstrip(".")

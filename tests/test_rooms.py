@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "attacks": {"core", "nets"},
     "auditing": {"core", "nets", "privacy", "attacks", "mechanisms"},
     "report": {"core"},
-    "workflow": {"core", "data", "mechanisms", "auditing", "report"},
+    "workflow": {"core", "data", "privacy", "mechanisms", "auditing", "report"},
     "testing": {"core", "data", "attacks", "mechanisms", "auditing", "workflow"},
     "parties": {"core", "data", "mechanisms", "workflow"},
     "scale": {"core", "data", "mechanisms", "workflow"},

@@ -59,7 +59,7 @@ def test_synth_refuses_a_table_until_its_domain_is_declared(desk: Path, call: Ca
     assert ended.code == 3 and "delete its line draft = true" in ended.err and not (desk / "new").exists()
     (desk / "domain.toml").write_text(corrected(drafted))
     assert call(*fit, "--domain", "domain.toml").code == 0
-    assert call("release", "new", "--rows", "50", "--out", "drawn").code == 0
+    assert call("release", "new", "--unaudited", "--rows", "50", "--out", "drawn").code == 0
     drawn = pq.read_table(desk / "drawn" / "release.parquet")
     assert drawn.num_rows == 50 and set(drawn.column_names) == {"age", "height", "job", "income"}
     assert set(drawn.column("income").to_pylist()) <= {"low", "high"}

@@ -12,7 +12,7 @@ FIT = ("fit", "ran", "--quiet", "--out", "new")
 INCOME = ("--utility", "income")
 LABEL = ("--utility", "label")
 SWEEP = ("sweep", "ran", *PEOPLE, "--quiet", "--out", "new")
-RELEASE = ("release", "run", "--quiet", "--out", "new")
+RELEASE = ("release", "run", "--unaudited", "--quiet", "--out", "new")
 STUDY = ("reproduce", "ran-figure3", "--quiet", "--out", "new")
 
 DATA = {
@@ -32,7 +32,7 @@ DATA = {
     "no label": ((*FIT, "--data", "people.csv"), "people|--utility"),
     "an unwritable folder, fit": (("fit", "ran", *PEOPLE, "-q", "--out", "people.csv/run"), "people.csv/run|--out"),
     "an unwritable folder, release": (
-        ("release", "run", "-d", "people.csv", "-q", "--out", "people.csv/release"),
+        ("release", "run", "--unaudited", "-d", "people.csv", "-q", "--out", "people.csv/release"),
         "people.csv/release|--out",
     ),
     "an unwritable folder, sweep": (
@@ -48,7 +48,7 @@ DATA = {
     "a used folder, fit": (("fit", "ran", *PEOPLE, "-q", "--out", "run"), "run already holds a run|--out|--resume"),
     "a used folder, sweep": (("sweep", "ran", *PEOPLE, "--knob", "lam=0,1", "-q", "--out", "sounds"), "sounds|--out"),
     "a used folder, release": (
-        ("release", "run", "-d", "people.csv", "-q", "--out", "sounds"),
+        ("release", "run", "--unaudited", "-d", "people.csv", "-q", "--out", "sounds"),
         "sounds|choose another folder",
     ),
     "a used folder, demo": (("demo", "-q", "--out", "sounds"), "sounds|--out"),
@@ -58,7 +58,7 @@ DATA = {
     ),
     "an interrupted run, audit": (("audit", "interrupted", "-q"), "interrupted|fit --config|--resume"),
     "an interrupted run, release": (
-        ("release", "interrupted", "-d", "people.csv", "-q", "--out", "new"),
+        ("release", "interrupted", "--unaudited", "-d", "people.csv", "-q", "--out", "new"),
         "interrupted|fit --config|--resume",
     ),
     "an interrupted run, report": (("report", "interrupted"), "interrupted|not audited|sfumato audit"),
@@ -68,7 +68,7 @@ DATA = {
     "no run, release": (("release", "nowhere", "-d", "people.csv", "--out", "new", "-q"), "nowhere|not a run folder"),
     "no run, report": (("report", "nowhere"), "nowhere|not a folder"),
     "an image of another size": (
-        ("release", "picture-run", "-d", "pictures18.npz", "-q", "--out", "new"),
+        ("release", "picture-run", "--unaudited", "-d", "pictures18.npz", "-q", "--out", "new"),
         "pictures18.npz|'image'|18",
     ),
     "a label that training never saw": (

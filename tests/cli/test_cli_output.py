@@ -63,7 +63,7 @@ def test_audit_prints_scores_as_json(desk: Path, call: Call) -> None:
 
 
 def test_release_report_sweep_and_reproduce_print_json_alone(desk: Path, call: Call) -> None:
-    card = call("release", "run", "-d", "people.csv", "--out", "r", "--json").json()
+    card = call("release", "run", "--unaudited", "-d", "people.csv", "--out", "r", "--json").json()
     assert set(card) == {"release", "warnings", "mechanism", "rows", "payload_shape", "digest", "labels", "guarantee"}
     assert call("report", "audited", "--json").json() == {"report": "audited/report.html"}
     sweep = call("sweep", "dnn", *PEOPLE, "--knob", "epochs=1", "--effort", "smoke", "--out", "s", "--json").json()
@@ -98,7 +98,7 @@ def test_the_log_goes_to_stderr_and_quiet_silences_it(desk: Path, call: Call) ->
     assert quiet.err == ""
     for command in (
         ("audit", "still", "--effort", "smoke"),
-        ("release", "still", "-d", "people.csv", "--out", "r"),
+        ("release", "still", "--unaudited", "-d", "people.csv", "--out", "r"),
         ("sweep", "ran", *PEOPLE, *QUICK, "--knob", "lam=0.1", "--effort", "smoke", "--out", "s"),
     ):
         ended = call(*command, "--quiet")
@@ -144,6 +144,6 @@ def test_the_same_commands_serve_every_kind_of_data(
     assert call("fit", "ran", *data, *QUICK, "--out", "new").code == 0
     scores = call("audit", "new", "--effort", "smoke", "--json").json()
     assert {"reconstruction", "reidentification"} <= set(scores["worst"])
-    assert call("release", "new", *data[:2], "--labels", "--out", "out").code == 0
+    assert call("release", "new", "--unaudited", *data[:2], "--labels", "--out", "out").code == 0
     assert call("report", "new").code == 0
     assert "ran on" in (desk / "new" / "README.md").read_text()

@@ -21,10 +21,10 @@ def gaussian(desk: Path, call: Call) -> Path:
 
 
 def test_labels_outside_a_promise_leave_only_when_that_is_said(gaussian: Path, call: Call) -> None:
-    refused = call("release", "gaussian", "-d", "people.csv", "--labels", "--out", "r")
+    refused = call("release", "gaussian", "--unaudited", "-d", "people.csv", "--labels", "--out", "r")
     assert refused.code == 2 and "does not cover labels" in refused.err and "--labels-unprotected" in refused.err
     assert not (gaussian / "r").exists()
-    told = call("release", "gaussian", "-d", "people.csv", "--labels-unprotected", "--out", "r")
+    told = call("release", "gaussian", "--unaudited", "-d", "people.csv", "--labels-unprotected", "--out", "r")
     assert told.code == 0 and told.out.startswith("LABELS ARE OUTSIDE THE PROMISE: 'income'")
     card = json.loads((gaussian / "r" / "release.json").read_text())
     assert next(iter(card)) == "warnings" and "OUTSIDE THE PROMISE" in card["warnings"][0]
@@ -34,7 +34,7 @@ def test_labels_outside_a_promise_leave_only_when_that_is_said(gaussian: Path, c
 
 
 def test_release_tells_what_is_covered_and_every_condition(gaussian: Path, call: Call) -> None:
-    ended = call("release", "gaussian", "-d", "people.csv", "--out", "r")
+    ended = call("release", "gaussian", "--unaudited", "-d", "people.csv", "--out", "r")
     assert "covers: the payload, for one record at a time. Not covered: labels" in ended.out
     assert "from a seed [checked at every release]" in ended.out and "count as public" in ended.out
     assert json.loads((gaussian / "r" / "release.json").read_text())["warnings"] == []
@@ -46,7 +46,12 @@ def test_promise_for_one_row_is_not_made_to_somebody_with_two(desk: Path, call: 
     write_csv(desk / "once.csv", rows[:45], (*HEADER, "who"))
     assert call("fit", "vae", *WITH_IDS, *QUICK, "--out", "vae", "-q").code == 0
     assert call("fit", "gaussian", "--utility", "income", "--base", "vae", "--out", "gaussian", "-q").code == 0
-    card = call("release", "gaussian", "-d", "twice.csv", "--out", "twice", "--json").json()
+    card = call("release", "gaussian", "--unaudited", "-d", "twice.csv", "--out", "twice", "--json").json()
     assert card["guarantee"]["kind"] == "empirical" and card["guarantee"]["epsilon"] is None
     assert card["warnings"] == ["NOT PROMISED: somebody has several rows in it, and the promise is for one row."]
-    assert call("release", "gaussian", "-d", "once.csv", "--out", "once", "--json").json()["guarantee"]["kind"] == "dp"
+    assert (
+        call("release", "gaussian", "--unaudited", "-d", "once.csv", "--out", "once", "--json").json()["guarantee"][
+            "kind"
+        ]
+        == "dp"
+    )

@@ -49,35 +49,35 @@ def test_eight_kinds_of_record_leave_as_many_payloads_as_there_are_rows(
 ) -> None:
     assert call(*FIT, "--x", "place", "--x", "work", "--out", "run").code == 0
     monkeypatch.setattr(releasing, "BATCH_ROWS", 50)
-    assert call("release", "run", "--data", "few.csv", "--out", "one").code == 0
+    assert call("release", "run", "--unaudited", "--data", "few.csv", "--out", "one").code == 0
     assert len(np.unique(payloads("one"), axis=0)) == 240
     monkeypatch.setattr(releasing, "BATCH_ROWS", 4096)
-    assert call("release", "run", "--data", "few.csv", "--out", "two").code == 0
+    assert call("release", "run", "--unaudited", "--data", "few.csv", "--out", "two").code == 0
     assert np.allclose(payloads("one"), payloads("two"), atol=1e-5)  # chunks change nothing, nor does a second time
 
 
 def test_by_columns_a_party_with_few_values_leaves_no_codebook(table: Path, call: Call) -> None:
     by = ("--set", "split=columns", "--set", "parties=2")
     assert call(*FIT, "--x", "place", "--x", "work", *by, "--out", "run").code == 0
-    assert call("release", "run", "--data", "few.csv", "--out", "one").code == 0
+    assert call("release", "run", "--unaudited", "--data", "few.csv", "--out", "one").code == 0
     first, second = payloads("one")[:, :8], payloads("one")[:, 8:]
     assert len(np.unique(first, axis=0)) == len(np.unique(second, axis=0)) == 240
 
 
 def test_a_person_keeps_the_noise_when_others_join_or_leave(table: Path, call: Call) -> None:
     assert call(*FIT, "--x", "place", "--x", "work", "--id", "person", "--out", "run").code == 0
-    assert call("release", "run", "--data", "few.csv", "--out", "one").code == 0
+    assert call("release", "run", "--unaudited", "--data", "few.csv", "--out", "one").code == 0
     write_csv(table / "later.csv", few()[:0:-2], HEADER)
-    assert call("release", "run", "--data", "later.csv", "--out", "two").code == 0
+    assert call("release", "run", "--unaudited", "--data", "later.csv", "--out", "two").code == 0
     assert np.allclose(payloads("two"), payloads("one")[:0:-2], atol=1e-5)
 
 
 def test_commands_say_how_many_records_share_their_content(table: Path, call: Call) -> None:
     fit = call(*FIT, "--x", "place", "--x", "work", "--out", "run")
     assert "records share their content with another" in " ".join(fit.err.split())
-    said = call("release", "run", "--data", "few.csv", "--out", "one").err
+    said = call("release", "run", "--unaudited", "--data", "few.csv", "--out", "one").err
     assert "240 of 240 records share their content with another" in " ".join(said.split())
-    assert "share" not in call("release", "run", "--data", "few.csv", "--out", "two", "--quiet").err
+    assert "share" not in call("release", "run", "--unaudited", "--data", "few.csv", "--out", "two", "--quiet").err
 
 
 def test_the_warning_about_copies_fits_what_leaves() -> None:

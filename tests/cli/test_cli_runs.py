@@ -141,7 +141,7 @@ def released(folder: str | Path) -> np.ndarray:
 
 
 def test_a_release_holds_the_payload_and_nothing_else(desk: Path, call: Call) -> None:
-    card = call("release", "run", "--data", "people.csv", "--out", "new", "--json").json()
+    card = call("release", "run", "--unaudited", "--data", "people.csv", "--out", "new", "--json").json()
     table = pq.read_table("new/release.parquet")
     assert table.column_names == ["payload"]
     assert card["labels"] == []
@@ -155,7 +155,7 @@ def test_a_release_holds_the_payload_and_nothing_else(desk: Path, call: Call) ->
 
 
 def test_labels_leave_only_when_asked_for_and_never_the_private_ones(desk: Path, call: Call) -> None:
-    card = call("release", "run", "--data", "people.csv", "--labels", "--out", "new", "--json").json()
+    card = call("release", "run", "--unaudited", "--data", "people.csv", "--labels", "--out", "new", "--json").json()
     table = pq.read_table("new/release.parquet")
     assert table.column_names == ["payload", "income"]
     assert table["income"].to_pylist() == [row[4] for row in people()]
@@ -164,7 +164,7 @@ def test_labels_leave_only_when_asked_for_and_never_the_private_ones(desk: Path,
 
 def test_a_release_without_labels_needs_no_label_column(desk: Path, call: Call) -> None:
     write_csv(desk / "bare.csv", [row[:3] for row in people()], ("age", "height", "job"))
-    assert call("release", "run", "--data", "bare.csv", "--out", "new").code == 0
+    assert call("release", "run", "--unaudited", "--data", "bare.csv", "--out", "new").code == 0
     assert len(released("new")) == 90
 
 
@@ -172,7 +172,7 @@ def test_a_streamed_release_is_the_transform_of_the_whole(
     desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(releasing, "BATCH_ROWS", 7)
-    card = call("release", "picture-run", "--data", "pictures16.npz", "--out", "new", "--json").json()
+    card = call("release", "picture-run", "--unaudited", "--data", "pictures16.npz", "--out", "new", "--json").json()
     mechanism = load_mechanism(desk / "picture-run")
     whole = mechanism.transform(load("pictures16.npz", schema=mechanism.schema_).x)
     assert card["payload_shape"] == list(whole.shape[1:])
@@ -186,7 +186,7 @@ def test_a_release_whose_last_batch_fails_leaves_nothing(
     monkeypatch.setattr(releasing, "BATCH_ROWS", 8)
     write_csv(desk / "late.csv", [*people(60), ["inf", *people(1)[0][1:]]])
     before = sorted(desk.rglob("*"))
-    ended = call("release", "run", "--data", "late.csv", "--out", "new", "--quiet")
+    ended = call("release", "run", "--unaudited", "--data", "late.csv", "--out", "new", "--quiet")
     assert (ended.code, ended.err.count("\n")) == (3, 1), ended
     assert "row 60" in ended.err
     assert sorted(desk.rglob("*")) == before
@@ -201,9 +201,9 @@ def test_an_interrupted_release_leaves_nothing_and_can_be_repeated(
     before = sorted(desk.rglob("*"))
     with monkeypatch.context() as patch:
         patch.setattr(releasing, "as_table", interrupted)
-        assert call("release", "run", "--data", "people.csv", "--out", "new").code == 130
+        assert call("release", "run", "--unaudited", "--data", "people.csv", "--out", "new").code == 130
     assert sorted(desk.rglob("*")) == before
-    assert call("release", "run", "--data", "people.csv", "--out", "new").code == 0
+    assert call("release", "run", "--unaudited", "--data", "people.csv", "--out", "new").code == 0
 
 
 def test_the_data_are_not_read_before_the_folder_is_known_to_be_free(

@@ -64,7 +64,9 @@ class Desk:
         return run
 
     def release(self, run: Path, data: Path, name: str, secret: str | Path | None = None) -> Outcome:
-        return self.run("release", run, "--data", data, "--quiet", "--out", self.folder / name, secret=secret)
+        return self.run(
+            "release", run, "--unaudited", "--data", data, "--quiet", "--out", self.folder / name, secret=secret
+        )
 
     def companies(self, run: Path, data: Path, name: str) -> list[frozenset[int]]:
         """For each message of a release, the rows of the file whose features lie in its span, not only close to it."""

@@ -20,7 +20,7 @@ from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.baselines.raw_records import Noisy
 from sfumato.testing import TINY, MechanismConformance
-from sfumato.workflow import audit_run, fit_run, release_run, resolve
+from sfumato.workflow import UNAUDITED, audit_run, fit_run, release_run, resolve
 
 
 class Shifted(Noisy):
@@ -110,14 +110,14 @@ def test_run_is_fitted_released_and_audited_with_its_private_labels(parity: Spli
         tmp_path / "new.npz", image=pixels, label=some.utility["odd"] + 4 * some.private["ge5"] + some.private["ge5"]
     )
     np.savez(tmp_path / "bare.npz", image=pixels)
-    release_run(run, str(tmp_path / "new.npz"), tmp_path / "out")
+    release_run(run, str(tmp_path / "new.npz"), tmp_path / "out", warrant=UNAUDITED)
     table = pq.read_table(tmp_path / "out" / "release.parquet")
     assert table.column_names == ["payload"]
     darkness = np.array([min(row) for row in table["payload"].to_pylist()])
     brighter = some.private["ge5"] == 1
     assert darkness[brighter].mean() > darkness[~brighter].mean() + 0.2
     with pytest.raises(DataError, match="label 'ge5' is missing"):
-        release_run(run, str(tmp_path / "bare.npz"), tmp_path / "refused")
+        release_run(run, str(tmp_path / "bare.npz"), tmp_path / "refused", warrant=UNAUDITED)
     assert not (tmp_path / "refused").exists()
 
     scores = audit_run(run, effort=TINY)

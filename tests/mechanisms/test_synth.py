@@ -26,7 +26,7 @@ from sfumato.mechanisms.synth.smooth_warps import BEND, warped
 from sfumato.privacy.discrete_gaussian import ExactNoise, RepeatableNoise
 from sfumato.privacy.ledger import Ask, Ledger, calibrated, pld_epsilon
 from sfumato.privacy.query_counter import Counter, QueryCounter, Records
-from sfumato.workflow import fit_run, resolve, sample_run
+from sfumato.workflow import UNAUDITED, fit_run, resolve, sample_run
 
 pytestmark = pytest.mark.xdist_group("test_synth")  # one worker fits the shared run
 
@@ -297,7 +297,7 @@ def test_students_of_drawn_digits_read_real_ones(digits: Splits) -> None:
 
 
 def test_release_is_parquet_in_the_original_columns(spent: Path, tmp_path: Path) -> None:
-    card = sample_run(spent, 40, tmp_path / "out")
+    card = sample_run(spent, 40, tmp_path / "out", warrant=UNAUDITED)
     table = pq.read_table(tmp_path / "out" / "release.parquet")
     assert table.column_names == ["image", "digit"] and table.num_rows == 40
     assert card["guarantee"]["kind"] == "dp" and card["budget"]["spent"]["epsilon"] <= 8.0
@@ -306,7 +306,7 @@ def test_release_is_parquet_in_the_original_columns(spent: Path, tmp_path: Path)
 
 
 def test_release_as_png_files_is_a_folder_that_loads(spent: Path, tmp_path: Path) -> None:
-    sample_run(spent, 6, tmp_path / "out", given={"digit": "3"}, pictures=True)
+    sample_run(spent, 6, tmp_path / "out", given={"digit": "3"}, pictures=True, warrant=UNAUDITED)
     rows = list(csv.DictReader((tmp_path / "out" / "labels.csv").open()))
     assert [row["digit"] for row in rows] == ["3"] * 6
     assert len(list((tmp_path / "out").glob("*.png"))) == 6

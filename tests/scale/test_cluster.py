@@ -17,7 +17,7 @@ import pytest
 
 from sfumato.core.errors import DataError
 from sfumato.testing import TINY
-from sfumato.workflow import Point, compare, fit_run, release_run, resolve
+from sfumato.workflow import UNAUDITED, Point, compare, fit_run, release_run, resolve
 from sfumato.workflow.processes import on
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def test_a_release_with_a_killed_worker_is_the_release_of_one_machine(
 
     monkeypatch.setattr(release_parts, "FEWEST_ROWS", 4096)
     source = str(table(ROWS, group=4096))
-    here = release_run(run, source, tmp_path / "here", labels=True)
+    here = release_run(run, source, tmp_path / "here", labels=True, warrant=UNAUDITED)
     staging, killed = tmp_path / ".there.parts", list[str]()
 
     def kill() -> bool:
@@ -79,14 +79,14 @@ def test_a_release_with_a_killed_worker_is_the_release_of_one_machine(
         assert workers.workers == 2
         meanwhile(lambda: any(staging.glob("part-*.json")), kill, killed)
         with pytest.raises(Enough):
-            release_over(workers, run, source, tmp_path / "there", labels=True, say=stop)
+            release_over(workers, run, source, tmp_path / "there", labels=True, say=stop, warrant=UNAUDITED)
         assert killed
         kept = {file.name: file.stat().st_ino for file in staging.glob("part-*.parquet")}
         assert len(kept) >= 6
         assert not (tmp_path / "there").exists()
         with pytest.raises(DataError, match="holds parts of another release"):
-            release_over(workers, run, source, tmp_path / "there")
-        there = release_over(workers, run, source, tmp_path / "there", labels=True)
+            release_over(workers, run, source, tmp_path / "there", warrant=UNAUDITED)
+        there = release_over(workers, run, source, tmp_path / "there", labels=True, warrant=UNAUDITED)
     assert {**there, "release": ""} == {**here, "release": ""}
     one, other = (pq.read_table(tmp_path / name / "release.parquet") for name in ("here", "there"))
     assert one.num_rows == ROWS
@@ -106,9 +106,9 @@ def test_what_a_worker_refuses_is_the_sentence_of_one_machine(
     broken = pq.read_table(source).drop(["dark"])
     pq.write_table(broken, source)
     with pytest.raises(DataError) as here:
-        release_run(run, str(source), tmp_path / "here", labels=True)
+        release_run(run, str(source), tmp_path / "here", labels=True, warrant=UNAUDITED)
     with cluster(two_nodes.address) as workers, pytest.raises(DataError) as there:
-        release_over(workers, run, str(source), tmp_path / "there", labels=True)
+        release_over(workers, run, str(source), tmp_path / "there", labels=True, warrant=UNAUDITED)
     assert str(there.value) == str(here.value)
 
 

@@ -16,7 +16,7 @@ from sfumato.data.readers.parquet import ParquetSource
 from sfumato.mechanisms import mechanism_class
 from sfumato.scale import bulk_release, release_parts
 from sfumato.scale.release_parts import BATCH_ROWS, parts_of
-from sfumato.workflow import fit_run, resolve
+from sfumato.workflow import UNAUDITED, fit_run, resolve
 
 
 @pytest.mark.parametrize("group", [1000, 4096, 7000, 30_000])
@@ -58,4 +58,4 @@ def test_only_parquet_is_released_by_parts(tmp_path: Path, table: Callable[..., 
     run = tmp_path / "run"
     fit_run(resolve("dnn", {"source": str(table(300)), "utility": ["dark"]}, {"epochs": 1}, seed=0), run)
     with pytest.raises(UsageError, match="--engine ray releases Parquet, and digits is none"):
-        bulk_release.release_over(None, run, "digits", tmp_path / "out")  # type: ignore[arg-type]
+        bulk_release.release_over(None, run, "digits", tmp_path / "out", warrant=UNAUDITED)  # type: ignore[arg-type]

@@ -15,7 +15,16 @@ from sfumato.core.run_folder import RunFolder, read_json
 from sfumato.data import load, load_splits
 from sfumato.mechanisms import load_mechanism
 from sfumato.report import build_report
-from sfumato.workflow import audit_run, audit_users, fit_run, fit_users, is_users_folder, release_run, resolve
+from sfumato.workflow import (
+    UNAUDITED,
+    audit_run,
+    audit_users,
+    fit_run,
+    fit_users,
+    is_users_folder,
+    release_run,
+    resolve,
+)
 
 TINY = Effort(attack_epochs=1, attack_width=16, attack_steps=2, task_epochs=1, candidates=20, threats=("attribute",))
 QUICK: dict[str, Any] = {"steps": 50, "batch": 64}
@@ -52,7 +61,7 @@ def test_every_user_has_a_run_folder_that_can_be_audited_and_released(base: Path
     assert (list(bob.schema_.private), list(bob.schema_.utility)) == (["odd"], ["ge5", "circle"])
     scores = audit_run(tmp_path / "out" / "ann", effort=TINY)
     assert {score["target"] for score in scores["attacks"]} == {"ge5"}
-    release_run(tmp_path / "out" / "ann", "digits", tmp_path / "released")
+    release_run(tmp_path / "out" / "ann", "digits", tmp_path / "released", warrant=UNAUDITED)
     assert pq.read_schema(tmp_path / "released" / "release.parquet").names == ["payload"]
 
 
@@ -188,7 +197,7 @@ def test_decoded_pictures_can_be_loaded_again(base: Path, tmp_path: Path) -> Non
     data = {"source": "digits", "utility": ["odd"], "private": ["ge5"], "limit": 1500}
     params = {**QUICK, "base": str(base), "output": "data"}
     fit_run(resolve("filter-linear", data, params, seed=0), tmp_path / "run")
-    release_run(tmp_path / "run", "digits", tmp_path / "out", labels=True)
+    release_run(tmp_path / "run", "digits", tmp_path / "out", labels=True, warrant=UNAUDITED)
     again = load(str(tmp_path / "out" / "release.parquet"), utility=["odd"])
     assert again.x.shape == (5000, 1, 28, 28)
 
@@ -203,7 +212,7 @@ def test_decoded_rows_have_their_original_columns(tmp_path: Path) -> None:
     source.write_text("age,job,sex,rich\n" + "\n".join(rows) + "\n")
     data = {"source": str(source), "utility": ["rich"], "private": ["sex"]}
     fit_run(resolve("filter-linear", data, {**QUICK, "output": "data"}, seed=0), tmp_path / "run")
-    release_run(tmp_path / "run", str(source), tmp_path / "out")
+    release_run(tmp_path / "run", str(source), tmp_path / "out", warrant=UNAUDITED)
     table = pq.read_table(tmp_path / "out" / "release.parquet")
     assert table.column_names == ["age", "job"]
     assert set(table["job"].to_pylist()) <= {"cook", "clerk"}

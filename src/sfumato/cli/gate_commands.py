@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sfumato.cli.options import Json
+from sfumato.cli.options import Json, LedgerFile, SigningKey
 from sfumato.core.errors import GateFailed, UsageError
 
 if TYPE_CHECKING:
@@ -46,27 +46,32 @@ def gate(
     statement: Annotated[
         Path | None, typer.Option("--statement", help="Write the result as an in-toto test-result statement.")
     ] = None,
+    sign: SigningKey = None,
+    ledger: LedgerFile = None,
     json: Json = False,
 ) -> None:
     """Put limits to an audit: exit 0 if all of them hold, 4 if not. The unfavourable end of each interval counts.
 
     sfumato gate runs/people --max attribute=10% --max reconstruction=30% --min accuracy=0.7
 
-    Of a sweep, one point that passes is enough; the table says which.
+    Of a sweep, one point that passes is enough; the table says which. A release that serves a label no better than
+    guessing fails whatever the limits are. --sign KEY signs the statement (default: gate.intoto.json in RUN).
     """
     from sfumato.cli.output import OUT, print_json, print_text
     from sfumato.workflow.gate import audited_folders, keep
     from sfumato.workflow.gate import gate as put
     from sfumato.workflow.gate_documents import write_junit, write_statement
+    from sfumato.workflow.signing import check_key
 
     asked = _asked(policy, most or (), least or (), groups or (), require)
-    found = [put(folder, asked) for folder in audited_folders(run)]
+    check_key(sign)
+    found = [put(folder, asked, ledger=ledger) for folder in audited_folders(run)]
     for one in found:
         keep(one, asked)
     if junit is not None:
         write_junit(junit, found)
-    if statement is not None:
-        write_statement(statement, found, asked)
+    if statement is not None or sign is not None:
+        write_statement(statement or run / "gate.intoto.json", found, asked, sign)
     passed = [one for one in found if one.passed]
     if json:
         print_json({"policy": asked.to_json(), "digest": asked.digest, "passed": bool(passed), "gates": _json(found)})
@@ -96,6 +101,7 @@ def check(file: Annotated[Path, typer.Argument(help="A policy file.", metavar="F
     lines += [f"require {found.require}"] if found.require else []
     lines += [f"{name} ≤ {value:g}" for name in ("epsilon", "delta") if (value := getattr(found, name)) is not None]
     lines += [f"unit {found.unit}"] if found.unit else []
+    lines += [f"epsilon-total ≤ {found.epsilon_total:g}"] if found.epsilon_total else []
     print_result(json, {**found.to_json(), "digest": found.digest}, "\n".join([*lines, f"digest {found.digest}"]))
 
 

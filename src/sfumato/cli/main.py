@@ -20,6 +20,7 @@ from sfumato.cli import (
     release_command,
     report_commands,
     sweep_command,
+    verify_command,
 )
 from sfumato.cli import data as data_commands
 from sfumato.cli import share as share_commands
@@ -68,6 +69,7 @@ app.command()(release_command.release)
 app.command()(audit_command.audit)
 app.command()(sweep_command.sweep)
 app.command()(gate_commands.gate)
+app.command()(verify_command.verify)
 app.command()(report_commands.report)
 app.command()(report_commands.reproduce)
 

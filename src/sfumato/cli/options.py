@@ -47,6 +47,9 @@ Domain = Annotated[
 LedgerFile = Annotated[
     Path | None, typer.Option("--ledger", help="File of what was spent on these records; default: beside the data.")
 ]
+SigningKey = Annotated[
+    Path | None, typer.Option("--sign", help="Private key (PEM) that signs the result (pip install 'sfumato[sign]').")
+]
 Set = Annotated[list[str] | None, typer.Option("--set", "-s", help="Hyper-parameter, name=value. Repeatable.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Repeatable randomness of training and audit.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]

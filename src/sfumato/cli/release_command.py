@@ -16,6 +16,7 @@ from sfumato.cli.options import (
     LedgerFile,
     Quiet,
     Run,
+    SigningKey,
     Threads,
     engine_named,
     machine,
@@ -37,6 +38,15 @@ def release(
     rows: Annotated[int | None, typer.Option("--rows", help="synth: how many synthetic records.")] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="synth: one class, label=value. Repeatable.")] = None,
     png: Annotated[bool, typer.Option("--png", help="synth: pictures as PNG files.")] = False,
+    policy: Annotated[
+        Path | None, typer.Option("--policy", help="The policy to pass; default: the one sfumato gate kept with RUN.")
+    ] = None,
+    unaudited: Annotated[
+        bool, typer.Option("--unaudited", help="Release without an audit or a passed gate; the card begins with that.")
+    ] = False,
+    recipient: Annotated[str, typer.Option("--recipient", help="Who gets it; default: what the policy says.")] = "",
+    purpose: Annotated[str, typer.Option("--purpose", help="What for; default: what the policy says.")] = "",
+    sign: SigningKey = None,
     device: Device = "auto",
     threads: Threads = None,
     ledger: LedgerFile = None,
@@ -49,10 +59,14 @@ def release(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Release records through a fitted mechanism, or draw synthetic ones: Parquet and a card, in bounded memory."""
+    """Release records through a fitted mechanism, or draw synthetic ones: Parquet and a card, in bounded memory.
+
+    A run that was not audited, or does not pass its policy, is refused with exit 4.
+    """
     from sfumato.cli.output import Talk, print_result, promise_lines
     from sfumato.scale.bulk_release import release_over
-    from sfumato.workflow import release_run, sample_run
+    from sfumato.core.policy import read_policy
+    from sfumato.workflow import Warrant, release_run, sample_run
 
     if (data is None) == (rows is None):
         raise UsageError("say which records leave: --data for a mechanism, or --rows for a synth run.")
@@ -68,18 +82,30 @@ def release(
         raise UsageError("--jobs goes with --engine ray: one process releases here.")
     if rows is not None and (labels or unprotected):
         raise UsageError("--labels goes with --data: synthetic records always have their labels.")
+    asked = None if policy is None else read_policy(policy)
+    warrant = Warrant(asked, unaudited, recipient, purpose, key=sign)
     with Talk(quiet) as talk, machine(device, threads=threads):
         if rows is not None:
             given = dict(parse_pair(text) for text in only or ())
             say = lambda done: talk.step(f"drew {done:,} records")  # noqa: E731
-            card = sample_run(run, rows, out, given=given, pictures=png, say=say)
+            card = sample_run(run, rows, out, given=given, pictures=png, warrant=warrant, ledger=ledger, say=say)
         else:
             say = lambda done: talk.step(f"released {done:,} records")  # noqa: E731
             with engine_named(engine, address, jobs) as chosen:
                 here = partial(release_run, unseen=unseen == "missing")
                 send = here if chosen is None else partial(release_over, chosen)
                 card = send(
-                    run, str(data), out, labels=labels, unprotected=unprotected, ledger=ledger, say=say, warn=talk.say
+                    run,
+                    str(data),
+                    out,
+                    labels=labels,
+                    unprotected=unprotected,
+                    ledger=ledger,
+                    warrant=warrant,
+                    say=say,
+                    warn=talk.say,
                 )
     written = f"{out}: {card['rows']:,} records, payload {card['payload_shape']}"
-    print_result(json, card, "\n".join([*card["warnings"], written, *promise_lines(card["guarantee"])]))
+    unseen_by = [f"UNAUDITED: {card['unaudited']}"] if card["unaudited"] else []
+    lines = [*unseen_by, *card["warnings"], written, *promise_lines(card["guarantee"]), f"card: {out / 'README.md'}"]
+    print_result(json, card, "\n".join(lines))

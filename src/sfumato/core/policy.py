@@ -27,6 +27,7 @@ It is a TOML file of this form; every table may be left out, and a policy may ex
     epsilon = 3.0
     delta = 1e-5
     unit = "person"
+    epsilon-total = 6.0          # of all private fits and releases of the same records, by their ledger
 """
 
 from __future__ import annotations
@@ -42,7 +43,18 @@ from typing import Any, Literal
 
 from sfumato.core.documents import toml_table
 from sfumato.core.errors import DataError, UsageError, unknown
-from sfumato.core.threats import FAIRNESS, FIDELITY, INFORMATION, UTILITY, known_threats, threat
+from sfumato.core.threats import (
+    ATTRIBUTE,
+    ATTRIBUTE_WITH_LABELS,
+    FAIRNESS,
+    FIDELITY,
+    INFORMATION,
+    RECONSTRUCTION,
+    RECONSTRUCTION_WITH_LABELS,
+    UTILITY,
+    known_threats,
+    threat,
+)
 
 VERSION = 1
 Limit = Literal["max", "max-group", "min", "guarantee"]
@@ -52,6 +64,8 @@ _ABOUT = ("name", "owner", "purpose", "recipient")
 _REQUIRED = {"dp": ("dp",), "anonymity": ("anonymity",), "proven": ("dp", "anonymity")}
 _UNITS = ("record", "person")
 _NOT_THREATS = (UTILITY, FAIRNESS, INFORMATION, FIDELITY)
+_TOTAL = "epsilon-total"
+_WITH_LABELS = {ATTRIBUTE: ATTRIBUTE_WITH_LABELS, RECONSTRUCTION: RECONSTRUCTION_WITH_LABELS}
 
 
 @dataclass(frozen=True)
@@ -78,7 +92,7 @@ class Policy:
     """Thresholds and, if asked, a kind of guarantee; see the module for the file.
 
     ``require`` is the kind of guarantee, ``epsilon`` and ``delta`` the most that a dp promise may spend, ``unit``
-    whom it must protect. ``review`` is the day after which the policy may not be used any more.
+    whom it must protect, ``epsilon_total`` the most ε of everything on the same records. ``review`` is the day after which the policy may not be used any more.
     """
 
     thresholds: tuple[Threshold, ...] = ()
@@ -86,6 +100,7 @@ class Policy:
     epsilon: float | None = None
     delta: float | None = None
     unit: str | None = None
+    epsilon_total: float | None = None
     name: str = ""
     owner: str = ""
     purpose: str = ""
@@ -95,7 +110,7 @@ class Policy:
     @property
     def empty(self) -> bool:
         """Whether it asks for nothing."""
-        return not self.thresholds and self.require is None
+        return not self.thresholds and self.require is None and self.epsilon_total is None
 
     def content(self) -> bytes:
         """Everything it says, wherever the parts came from, in one canonical form."""
@@ -128,13 +143,24 @@ class Policy:
                 raise UsageError(f'a limit on {name} needs a proof: say require = "dp" (--require dp), too.')
         return self
 
+    def with_labels(self) -> Policy:
+        """This policy for a release with its labels: limits on what the payload tells hold for who reads both."""
+        named = {(one.what, one.label) for one in self.thresholds}
+        more = [
+            replace(one, what=beside)
+            for one in self.thresholds
+            if one.limit in ("max", "min") and (beside := _WITH_LABELS.get(one.what)) is not None
+            if (beside, one.label) not in named
+        ]
+        return replace(self, thresholds=(*self.thresholds, *more))
+
     def extended(self, by: Policy) -> Policy:
         """This policy with what ``by`` says in place of its own; limits on other things stay."""
         theirs = {(one.limit, one.what, one.label) for one in by.thresholds}
         kept = tuple(one for one in self.thresholds if (one.limit, one.what, one.label) not in theirs)
         said = {
             name: value
-            for name in (*_ABOUT, "review", "require", "epsilon", "delta", "unit")
+            for name in (*_ABOUT, "review", "require", "epsilon", "delta", "unit", "epsilon_total")
             if (value := getattr(by, name)) not in (None, "")
         }
         return replace(self, thresholds=(*kept, *by.thresholds), **said).checked()
@@ -160,8 +186,8 @@ def policy_of(
             where = f"--{option} {item}"
             if not sign or not text:
                 raise UsageError(f"{where}: write it as name=value.")
-            if option == "max" and name in ("epsilon", "delta"):
-                proof[name] = _positive(text, where)
+            if option == "max" and name in ("epsilon", "delta", _TOTAL):
+                proof[name.replace("-", "_")] = _positive(text, where)
             else:
                 limits.append(_threshold(option, name, text, where))  # type: ignore[arg-type]
     return Policy(tuple(limits), require=_requirement(require, "--require"), **proof).checked()
@@ -212,15 +238,16 @@ def _about(table: Mapping[str, Any], path: Path) -> dict[str, Any]:
 
 def _proof(table: Mapping[str, Any], path: Path) -> dict[str, Any]:
     asked = table.get("guarantee", {})
-    known = ("require", "epsilon", "delta", "unit")
+    known = ("require", "epsilon", "delta", "unit", _TOTAL)
     if not isinstance(asked, Mapping):
         raise UsageError(f"{path}: write [guarantee] as a table.")
     if strange := set(asked) - set(known):
         raise UsageError(f"{path}: [guarantee] {unknown('entry', min(strange), known)}")
     where = f"{path}: [guarantee]"
     found: dict[str, Any] = {"require": _requirement(asked.get("require"), f"{where} require")}
-    for name in ("epsilon", "delta"):
-        found[name] = _positive(asked[name], f"{where} {name}") if name in asked else None
+    for name in ("epsilon", "delta", _TOTAL):
+        limit = _positive(asked[name], f"{where} {name}") if name in asked else None
+        found[name.replace("-", "_")] = limit
     unit = asked.get("unit")
     if unit is not None and unit not in _UNITS:
         raise UsageError(f"{where} unit = {unit!r}: expected record or person.")

@@ -81,7 +81,8 @@ class Score:
     def from_json(cls, value: Mapping[str, Any]) -> Score:
         shares = value.get("leakage_ci")
         both = {"ci": tuple(value["ci"]), "leakage_ci": None if shares is None else tuple(shares)}
-        return cls(**{"own_control": value["control"], **value, **both})  # older files know no other control
+        absent = {"own_control": value["control"], "n": 0, "seconds": 0.0}  # older files; papers that tell no counts
+        return cls(**{**absent, **value, **both})
 
     @property
     def key(self) -> str:

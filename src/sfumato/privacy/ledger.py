@@ -144,6 +144,16 @@ def _pld_epsilon(plan: Plan, delta: float, step: float) -> float:
     return float(accountant.get_epsilon(delta))
 
 
+def privacy_profile(plan: Sequence[Ask], epsilons: Sequence[float]) -> list[float]:
+    """Return δ of the plan at each ε by privacy loss distributions; never below the true one."""
+    from dp_accounting.pld import PLDAccountant
+
+    step = max(_STEP, _RELATIVE_STEP * max(epsilons))
+    accountant = PLDAccountant(neighboring_relation=_relation(plan), value_discretization_interval=step)
+    accountant.compose(_event(plan))
+    return [float(accountant.get_delta(epsilon)) for epsilon in epsilons]
+
+
 def rdp_epsilon(plan: Sequence[Ask], delta: float) -> float:
     """Return ε of the plan at δ by Rényi divergences (the moments accountant), an upper bound looser than PLD."""
     from dp_accounting.rdp import RdpAccountant

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-
 from sfumato.core.score import Score
 from sfumato.core.threats import FIDELITY, INFORMATION, UTILITY, title
 from sfumato.report.audited_runs import Run, in_order
 from sfumato.report.fairness_table import fairness_sentence
 from sfumato.report.foreign_rows import left_out
 from sfumato.report.guarantees import covers_line, epsilon_line, kind_line, outside_line
+from sfumato.report.markdown import code, escaped, table_row
 from sfumato.report.verdict import floor_sentences, repeated_sentences, threat_paragraphs, trust_warnings
 from sfumato.report.wording import count, direction, interval, leak, measured, metric_name, named, number, reference
 
@@ -20,24 +18,24 @@ def card(run: Run) -> str:
     use = run.use
     audited = f", audited on {count(use.n, 'record')}" if use else ""
     lines = [
-        f"# {_md(run.mechanism)} on {_md(run.data)}",
+        f"# {escaped(run.mechanism)} on {escaped(run.data)}",
         "",
-        *(f"**{_md(text)}**\n" for text in run.guarantee.warnings),
+        *(f"**{escaped(text)}**\n" for text in run.guarantee.warnings),
         f"{_what(run)}{audited}.{_served(run)}",
         "",
         "## Guarantee",
         "",
-        f"**{_md(kind_line(run.guarantee))}.** {_md(run.guarantee.statement)}",
+        f"**{escaped(kind_line(run.guarantee))}.** {escaped(run.guarantee.statement)}",
         "",
-        _md(epsilon_line(run.guarantee)),
+        escaped(epsilon_line(run.guarantee)),
         "",
-        _md(covers_line(run.guarantee)),
+        escaped(covers_line(run.guarantee)),
         *([""] if run.guarantee.conditions else []),
-        *(f"- {_md(str(condition))}" for condition in run.guarantee.conditions),
+        *(f"- {escaped(str(condition))}" for condition in run.guarantee.conditions),
         "",
         "## Scores",
         "",
-        *([f"**{_md(line)}**\n"] if (line := outside_line(run.guarantee)) else []),
+        *([f"**{escaped(line)}**\n"] if (line := outside_line(run.guarantee)) else []),
         "The best of the attacks on each threat, beside a guesser who sees nothing (baseline) and the best attack "
         "with no defence (control). Leakage is how far it has gone from the guesser (0 %) to that attack (100 %).",
         "",
@@ -50,10 +48,10 @@ def card(run: Run) -> str:
     lines.append("")
     told = [*threat_paragraphs(run, in_order(run.worst)), *floor_sentences(run), *repeated_sentences(run)]
     for paragraph in told:
-        lines += [_md(paragraph), ""]
-    lines += [_md(said), ""] if (said := fairness_sentence(run)) else []
+        lines += [escaped(paragraph), ""]
+    lines += [escaped(said), ""] if (said := fairness_sentence(run)) else []
     lines += [*_not_asked(run), *_keys(run), *_information(run), *_fidelity(run), *_ledger(run)]
-    lines += [f"**Warning.** {_md(text)}\n" for text in trust_warnings([run])]
+    lines += [f"**Warning.** {escaped(text)}\n" for text in trust_warnings([run])]
     lines += [
         "These are measurements by the attacks listed. Another attack may do better.",
         "",
@@ -61,7 +59,7 @@ def card(run: Run) -> str:
         "",
         *(f"    {line}" for line in run.commands.splitlines()),
         "",
-        f"Seed {_md(run.seed)}; the configuration is in `config.toml`, the versions in `env.json`."
+        f"Seed {escaped(run.seed)}; the configuration is in `config.toml`, the versions in `env.json`."
         f"{' A second fit on the same records spends the budget a second time.' if run.budget is not None else ''}",
         "",
     ]
@@ -70,14 +68,14 @@ def card(run: Run) -> str:
 
 def _what(run: Run) -> str:
     if run.unlinked:
-        return f"`{_code(run.mechanism)}`: rows that somebody else made of the records in {_md(run.data)}"
-    return f"A release of {_md(run.data)} by the mechanism `{_code(run.mechanism)}`"
+        return f"`{code(run.mechanism)}`: rows that somebody else made of the records in {escaped(run.data)}"
+    return f"A release of {escaped(run.data)} by the mechanism `{code(run.mechanism)}`"
 
 
 def _served(run: Run) -> str:
     if run.unlinked:
         return ""
-    labels = _md(", ".join(run.labels)) or "no stated label"
+    labels = escaped(", ".join(run.labels)) or "no stated label"
     if run.rotated:
         return f" The answer serves {labels}, and only the device that holds the key can read it."
     return f" Others may use it for {labels}."
@@ -88,11 +86,7 @@ def _score_row(name: str, score: Score) -> str:
     references = [reference(value, score.metric) for value in (score.baseline, score.control)]
     cells = [name, score.attack, score.metric if score.threat == UTILITY else metric]
     cells += [number(score.value, score.metric), interval(score), *references, leak(score) or "–", f"{score.n:,}"]
-    return _row(cells)
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(_md(cell) for cell in cells)} |"
+    return table_row(cells)
 
 
 def _not_asked(run: Run) -> list[str]:
@@ -101,7 +95,7 @@ def _not_asked(run: Run) -> list[str]:
         return []
     lines = []
     for head, told in (("Not asked:", left_out(run)), ("Noticed:", run.notes)):
-        lines += [head, "", *(f"- {_md(one)}" for one in told), ""] if told else []
+        lines += [head, "", *(f"- {escaped(one)}" for one in told), ""] if told else []
     return lines
 
 
@@ -113,7 +107,7 @@ def _keys(run: Run) -> list[str]:
     right, drawn, chance = measured(found.curve[0]), measured(found.uniform), number(found.chance, "accuracy")
     with_keys = f"in {right} with the right key, in {drawn} with a key drawn uniformly"
     mean = "" if found.labels == 1 else f" (means over {found.labels} labels)"
-    return [_md(f"The answer is right {with_keys}; majority guess {chance}{mean}."), ""]
+    return [escaped(f"The answer is right {with_keys}; majority guess {chance}{mean}."), ""]
 
 
 def _information(run: Run) -> list[str]:
@@ -125,7 +119,7 @@ def _information(run: Run) -> list[str]:
     for score in found:
         role = "private" if score.better_for_owner == "lower" else "utility"
         chance = f"; shuffled labels {number(score.baseline, score.metric)}" if score.baseline is not None else ""
-        lines.append(_md(f"- {score.target} ({role}): {measured(score)} {metric_name(score.metric)}{chance}"))
+        lines.append(escaped(f"- {score.target} ({role}): {measured(score)} {metric_name(score.metric)}{chance}"))
     return [*lines, ""]
 
 
@@ -135,7 +129,7 @@ def _fidelity(run: Run) -> list[str]:
     if not found:
         return []
     each = [f"{named(score)} (real records {number(score.control, score.metric)})" for score in found]
-    return [_md(f"Likeness of the synthetic records to real ones: {', '.join(each)}."), ""]
+    return [escaped(f"Likeness of the synthetic records to real ones: {', '.join(each)}."), ""]
 
 
 def _ledger(run: Run) -> list[str]:
@@ -150,16 +144,6 @@ def _ledger(run: Run) -> list[str]:
     ]
     for ask in run.budget.asked:
         cells = (ask.part, ask.name, f"{ask.count:,}", f"{ask.rate:g}", f"{ask.noise:.4g}", f"{ask.epsilon:.4g}")
-        lines.append(_row(cells))
+        lines.append(table_row(cells))
     both = f"All together: ε = {run.budget.epsilon:.4g} by PLD, {run.budget.epsilon_rdp:.4g} by RDP"
-    return [*lines, "", _md(f"{both}, at δ = {run.budget.delta:g}, for: {run.budget.relation}."), ""]
-
-
-def _md(text: str) -> str:
-    """Text without line breaks and without Markdown or HTML meaning."""
-    flat = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*_\[\]|#!])", r"\\\1", flat)
-
-
-def _code(text: str) -> str:
-    return " ".join(text.split()).replace("`", "'").replace("<", "‹").replace(">", "›")
+    return [*lines, "", escaped(f"{both}, at δ = {run.budget.delta:g}, for: {run.budget.relation}."), ""]

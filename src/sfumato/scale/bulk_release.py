@@ -20,9 +20,11 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.capabilities import ReleasesWhole
 from sfumato.scale.ray_cluster import RayCluster, own_error, surroundings
 from sfumato.scale.release_parts import PartReleaser, RowRange, facts_of, parts_of
-from sfumato.workflow.releasing import CARD, RELEASED, ReleaseTerms, WholeFile, charge, terms_of
+from sfumato.workflow.release_folder import close_release
+from sfumato.workflow.releasing import RELEASED, ReleaseTerms, WholeFile, charge, charged, terms_of
 from sfumato.workflow.repeated_records import Warn
 from sfumato.workflow.secret_marks import keep_mark
+from sfumato.workflow.warrant import NO_POLICY, Warrant
 
 _PLAN = "plan.json"
 
@@ -36,13 +38,14 @@ def release_over(
     labels: bool = False,
     unprotected: bool = False,
     ledger: Path | None = None,
+    warrant: Warrant = NO_POLICY,
     say: Callable[[int], None] = lambda _: None,
     warn: Warn = lambda _: None,
 ) -> dict[str, Any]:
     """Release ``source`` through the mechanism in ``path`` as ``out/release.parquet`` (a folder of files whose names
     sort in the order of the rows) and ``out/release.json``.
 
-    Options, labels, promise and card are those of ``workflow.release_run``; ``source`` is Parquet: a file, a folder, a
+    Options, labels, promise, warrant and papers are those of ``workflow.release_run``; ``source`` is Parquet: a file, a folder, a
     named set or an address. Workers write finished parts into a hidden folder beside ``out``; the same command goes on
     where it was stopped, and ``out`` appears when all is done. This process holds 8 or 16 bytes a record.
 
@@ -52,6 +55,7 @@ def release_over(
     """
     terms = terms_of(path, labels=labels, unprotected=unprotected)
     _releases_apart(terms.mechanism)
+    evidence = terms.cleared(path, warrant)
     if out.exists():
         raise DataError(f"{out} already exists: choose another folder.")
     opened = open_data(source)
@@ -74,13 +78,17 @@ def release_over(
         for part in _carried_out([part for part in parts if part.number not in done], arguments, cluster):
             rows += part.last - part.first
             say(rows)
-        kept, card = _card(terms, staging, parts, warn)
+        kept, facts = _facts(terms, staging, parts, warn)
+        whole = _gathered(staging, parts)
+        account = charged(kept, source, out, ledger)
+        record = close_release(whole, facts, terms.mechanism, kept, evidence, warrant, account)
         charge(kept, source, out, ledger, warn)
-        _publish(staging, out, parts, card)
+        whole.replace(out)
+        shutil.rmtree(staging)
     except OSError as error:
         raise DataError(f"cannot write {out} ({error.strerror or error}): choose another --out.") from None
     keep_mark(path, terms.mark)
-    return {"release": str(out), **card}
+    return {"release": str(out), **record}
 
 
 def _releases_apart(mechanism: Mechanism) -> None:
@@ -145,7 +153,7 @@ def _ours(code: int, said: str) -> SfumatoError:
     return kinds.get(code, DataError)(said)
 
 
-def _card(terms: ReleaseTerms, staging: Path, parts: list[RowRange], warn: Warn) -> tuple[Guarantee, dict[str, Any]]:
+def _facts(terms: ReleaseTerms, staging: Path, parts: list[RowRange], warn: Warn) -> tuple[Guarantee, dict[str, Any]]:
     """What all parts say together, as if they had been one."""
     seen, digest, rows = WholeFile(terms.promised), hashlib.sha256(), 0
     people: list[npt.NDArray[np.uint64]] = []
@@ -161,16 +169,14 @@ def _card(terms: ReleaseTerms, staging: Path, parts: list[RowRange], warn: Warn)
     if rows != (wanted := sum(part.last - part.first for part in parts)):
         raise DataError(f"{staging} has {rows:,} rows for {wanted:,} records: remove it and release again.")
     kept = terms.kept(seen, warn)
-    return kept, terms.card(kept, rows, shape, digest.hexdigest())
+    return kept, terms.facts(kept, rows, shape, digest.hexdigest())
 
 
-def _publish(staging: Path, out: Path, parts: list[RowRange], card: dict[str, Any]) -> None:
-    """``out`` in one move: the released files and the card alone."""
+def _gathered(staging: Path, parts: list[RowRange]) -> Path:
+    """A folder with the released files alone, to become the release in one move."""
     whole = staging / "out"
     shutil.rmtree(whole, ignore_errors=True)
     (whole / RELEASED).mkdir(parents=True)
     for part in parts:
         (whole / RELEASED / f"{part.name}.parquet").hardlink_to(staging / f"{part.name}.parquet")
-    write_json(whole / CARD, card)
-    whole.replace(out)
-    shutil.rmtree(staging)
+    return whole

@@ -10,9 +10,12 @@ from sfumato.workflow.releasing import release_run
 from sfumato.workflow.sampling import sample_run
 from sfumato.workflow.users import compare_users, fit_users
 from sfumato.workflow.users_audit import audit_users, is_users_folder
+from sfumato.workflow.warrant import UNAUDITED, Warrant
 
 __all__ = [
+    "UNAUDITED",
     "Point",
+    "Warrant",
     "audit_payloads",
     "audit_release",
     "audit_release_files",

@@ -23,6 +23,7 @@ from sfumato.mechanisms.capabilities import LearnsByCounter
 from sfumato.report import render_card
 from sfumato.workflow.fitting import neighbour_of, same_cut, same_records, splits_of
 from sfumato.workflow.repeated_records import warn_of_repeats
+from sfumato.workflow.warrant import audited_state
 
 
 def to_be_audited(path: Path, *, again: bool) -> RunFolder:
@@ -61,6 +62,7 @@ def opened(run: RunFolder, effort: Effort, splits: Splits | None, controls: Cont
 def store(run: RunFolder, result: Audit, effort: Effort) -> dict[str, Any]:
     """Write an audit into its run folder; ``scores.json`` comes last, as the mark that it is whole."""
     scores = {"run": str(run.path), **result.to_json(), "effort": asdict(effort)}
+    scores["audited"] = audited_state(run.path)
     scores["precision"] = compute.precision_for(Schema.from_json(run.read_json("schema.json")).size)
     for attack in sorted({score.attack for score in result.attacks}):
         found = [score.to_json() for score in result.attacks if score.attack == attack]

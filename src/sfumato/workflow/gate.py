@@ -12,10 +12,13 @@ from typing import Any, Literal
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.policy import UTILITY_METRICS, Policy, Threshold, kinds_required
-from sfumato.core.run_folder import read_json, write_json
+from sfumato.core.run_folder import RunFolder, read_json, write_json
+from sfumato.core.score import Score
 from sfumato.core.threats import title
+from sfumato.core.usefulness import served
+from sfumato.workflow.spent_budget import SLACK, BudgetLedger
 
-STORED = "gate.json"
+STORED, RELEASE = "gate.json", "release.json"
 Outcome = Literal["passed", "failed", "not-shown"]
 
 
@@ -39,7 +42,7 @@ class Check:
         return self.outcome == "passed"
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "passed": self.passed}
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Gate:
 
 def audited_folders(path: Path) -> list[Path]:
     """The run folder itself, or the points of a sweep, study or demo."""
-    if (path / "scores.json").is_file():
+    if (path / "scores.json").is_file() or (path / RELEASE).is_file():
         return [path]
     if (path / "front.json").is_file():
         points = [path / name for name in read_json(path / "front.json")["points"]]
@@ -72,21 +75,56 @@ def audited_folders(path: Path) -> list[Path]:
     raise DataError(f"{path} holds no audit (no scores.json): name a run folder, a sweep or the audit of a release.")
 
 
-def gate(path: Path, policy: Policy, *, today: datetime.date | None = None) -> Gate:
-    """Put the policy to the audit in one folder."""
+def gate(path: Path, policy: Policy, *, today: datetime.date | None = None, ledger: Path | None = None) -> Gate:
+    """Put the policy to the audit in one folder, or to the figures that a release carries.
+
+    What was spent on the same records is in the ``ledger`` of the data, by default beside them.
+    """
     if policy.empty:
         raise UsageError("the policy asks for nothing: give --max, --min, --require or --policy.")
-    return Gate(path, tuple(_checks(read_json(path / "scores.json"), policy, today or datetime.date.today())))
+    if (path / "scores.json").is_file():
+        spent = _spent(path, ledger) if policy.epsilon_total is not None else None
+        return Gate(path, tuple(checks_of(read_json(path / "scores.json"), policy, today=today, spent=spent)))
+    return Gate(path, tuple(checks_of_release(read_json(path / RELEASE), policy, path, today=today)))
+
+
+def checks_of_release(
+    record: Mapping[str, Any], policy: Policy, path: Path, *, today: datetime.date | None = None
+) -> Iterator[Check]:
+    """The policy put to the figures in a ``release.json``."""
+    if record.get("audit") is None:
+        raise DataError(f"{path} carries no figures of an audit: put the policy to the run that it is from.")
+    scores = {**record["audit"], "guarantee": record["guarantee"]}
+    asked = policy.with_labels() if record["labels"] and not record["traits"]["synthetic"] else policy
+    spent = (record.get("spent") or {}).get("epsilon")
+    return checks_of(scores, asked, today=today, spent=spent)
 
 
 def keep(found: Gate, policy: Policy) -> None:
-    """Write the verdict into the audited folder, beside a digest of the scores that it is about."""
+    """Write the verdict into the audited folder, beside a digest of the scores that it is about; a release stays as it
+    is."""
+    if not (found.run / "scores.json").is_file():
+        return
     scores = hashlib.sha256((found.run / "scores.json").read_bytes()).hexdigest()
     stored = {"passed": found.passed, "scores": scores, "digest": policy.digest, "policy": policy.to_json()}
     write_json(found.run / STORED, {**stored, "checks": [check.to_json() for check in found.checks]})
 
 
-def _checks(scores: Mapping[str, Any], policy: Policy, today: datetime.date) -> Iterator[Check]:
+def _spent(run: Path, file: Path | None) -> float | None:
+    """ε of all private fits and releases of the data of a run; None where nobody keeps a ledger of them."""
+    if file is None and not (run / "config.toml").is_file():
+        return None
+    source = "the data" if file is not None else RunFolder(run).config()["data"].get("source", "")
+    account = BudgetLedger.of(source, file)
+    return None if account is None else account.account().epsilon
+
+
+def checks_of(
+    scores: Mapping[str, Any], policy: Policy, *, today: datetime.date | None = None, spent: float | None = None
+) -> Iterator[Check]:
+    """Every limit of a policy, and that the release is of use, held against scores; ``spent`` is the ε of everything
+    that was done with the same records."""
+    today = today or datetime.date.today()
     if policy.review is not None:
         late = today > policy.review
         said = f"the policy was to be reviewed by {policy.review}" if late else f"valid until {policy.review}"
@@ -99,6 +137,24 @@ def _checks(scores: Mapping[str, Any], policy: Policy, today: datetime.date) -> 
         else:
             yield from _threats(scores, threshold)
     yield from _guarantee(Guarantee.from_json(scores["guarantee"]), policy)
+    if policy.epsilon_total is not None:
+        yield _total(policy.epsilon_total, spent)
+    yield from _useful(scores)
+
+
+def _total(most: float, spent: float | None) -> Check:
+    asked = f"epsilon-total ≤ {most:g}"
+    if spent is None:
+        return Check(asked, "not-shown", "no ledger of these records is kept: name one with --ledger", limit=most)
+    said = f"all private fits and releases of these records together: ε = {spent:.4g}"
+    return Check(asked, "passed" if spent <= most * (1.0 + SLACK) else "failed", said, spent, most)
+
+
+def _useful(scores: Mapping[str, Any]) -> Iterator[Check]:
+    """That some reader does better than guessing, for each label that the release is to serve, whatever the policy."""
+    synthetic = bool(scores.get("traits", {}).get("synthetic"))
+    for one in served(map(Score.from_json, scores["utility"]), students=synthetic):
+        yield Check(f"useful for {one.label}", "passed" if one.useful else "failed", str(one))
 
 
 def _utility(scores: Mapping[str, Any], asked: Threshold) -> Iterator[Check]:
@@ -156,8 +212,9 @@ def _guarantee(promise: Guarantee, policy: Policy) -> Iterator[Check]:
     if policy.require is None:
         return
     kinds = kinds_required(policy.require)
-    has = promise.kind in kinds
-    yield Check(f"require {policy.require}", "passed" if has else "failed", f"the guarantee is {promise.kind}")
+    has = promise.kind in kinds and not promise.in_clear
+    clear = f", and {', '.join(promise.in_clear)} leaves in clear beside it" if promise.in_clear else ""
+    yield Check(f"require {policy.require}", "passed" if has else "failed", f"the guarantee is {promise.kind}{clear}")
     for name in ("epsilon", "delta"):
         most, spent = getattr(policy, name), getattr(promise, name)
         if most is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 from sfumato.core.policy import Policy
 from sfumato.core.run_folder import atomic, write_json
 from sfumato.workflow.gate import Gate
+from sfumato.workflow.signing import write_envelope
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 TEST_RESULT = "https://in-toto.io/attestation/test-result/v0.1"
@@ -34,9 +35,15 @@ def write_junit(path: Path, gates: Sequence[Gate]) -> None:
         ElementTree.ElementTree(root).write(part, encoding="utf-8", xml_declaration=True)
 
 
-def write_statement(path: Path, gates: Sequence[Gate], policy: Policy) -> None:
-    """An in-toto statement of the predicate ``test-result``: what was tested, by which policy, with what result."""
-    write_json(path, statement(gates, policy))
+def write_statement(path: Path, gates: Sequence[Gate], policy: Policy, key: Path | None = None) -> None:
+    """An in-toto statement of the predicate ``test-result``: what was tested, by which policy, with what result.
+
+    With a ``key`` it is in a DSSE envelope, signed.
+    """
+    if key is None:
+        write_json(path, statement(gates, policy))
+    else:
+        write_envelope(path, statement(gates, policy), key)
 
 
 def statement(gates: Sequence[Gate], policy: Policy) -> dict[str, Any]:
@@ -50,23 +57,51 @@ def statement(gates: Sequence[Gate], policy: Policy) -> dict[str, Any]:
         ]
         for good in (True, False)
     }
+    result = "PASSED" if all(gate.passed for gate in gates) else "FAILED"
+    subjects = [subject for gate in gates for subject in _subjects(gate.run)]
+    return _statement(subjects, result, _configuration(policy), names[True], names[False])
+
+
+def release_statement(record: Mapping[str, Any], digests: Mapping[str, str]) -> dict[str, Any]:
+    """The same over all files of a release, by what its ``release.json`` says: WARNED where no policy was named."""
+    gate = record["gate"]
+    subjects = [{"name": name, "digest": {"sha256": digest}} for name, digest in digests.items()]
+    if gate is None and record["unaudited"]:
+        return _statement(subjects, "FAILED", failed=[record["unaudited"]])
+    if gate is None:
+        return _statement(subjects, "WARNED", warned=["no policy was named"])
+    passed, failed = ([one["asked"] for one in gate["checks"] if one["passed"] is good] for good in (True, False))
+    result = "FAILED" if record["unaudited"] or failed else "PASSED"
+    return _statement(subjects, result, _configuration(Policy.from_json(gate["policy"])), passed, failed)
+
+
+def _configuration(policy: Policy) -> dict[str, Any]:
+    return {
+        "name": policy.name or "policy",
+        "mediaType": "application/json",
+        "digest": {"sha256": policy.digest},
+        "content": base64.b64encode(policy.content()).decode(),
+    }
+
+
+def _statement(
+    subjects: Sequence[Mapping[str, Any]],
+    result: str,
+    policy: Mapping[str, Any] | None = None,
+    passed: Sequence[str] = (),
+    failed: Sequence[str] = (),
+    warned: Sequence[str] = (),
+) -> dict[str, Any]:
     return {
         "_type": STATEMENT,
-        "subject": [subject for gate in gates for subject in _subjects(gate.run)],
+        "subject": list(subjects),
         "predicateType": TEST_RESULT,
         "predicate": {
-            "result": "PASSED" if all(gate.passed for gate in gates) else "FAILED",
-            "configuration": [
-                {
-                    "name": policy.name or "policy",
-                    "mediaType": "application/json",
-                    "digest": {"sha256": policy.digest},
-                    "content": base64.b64encode(policy.content()).decode(),
-                }
-            ],
-            "passedTests": names[True],
-            "warnedTests": [],
-            "failedTests": names[False],
+            "result": result,
+            "configuration": [] if policy is None else [dict(policy)],
+            "passedTests": list(passed),
+            "warnedTests": list(warned),
+            "failedTests": list(failed),
         },
     }
 

@@ -15,7 +15,7 @@ from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError, RuleBroken, UsageError
 from sfumato.core.guarantee import ONE_ROW, SEVERAL_ROWS, Guarantee
 from sfumato.core.release import Release, row_digests, unchanged_row
-from sfumato.core.run_folder import RunFolder, atomic, sweep, write_json
+from sfumato.core.run_folder import RunFolder, atomic, sweep
 from sfumato.core.schema import Schema
 from sfumato.data import decode_table, stream
 from sfumato.data.encoding.images import png
@@ -25,13 +25,16 @@ from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.capabilities import NeedsSecret, ReleasesWhole
 from sfumato.workflow.record_spool import spooled
+from sfumato.workflow.release_folder import close_release
 from sfumato.workflow.repeated_records import RepeatedRecords, Warn
 from sfumato.workflow.secret_marks import is_marked, keep_mark, secret_mark
-from sfumato.workflow.spent_budget import BudgetLedger, Charge
+from sfumato.workflow.signing import check_key
+from sfumato.workflow.spent_budget import Account, BudgetLedger, Charge
+from sfumato.workflow.warrant import NO_POLICY, Evidence, Warrant, cleared
 
 BATCH_ROWS = 4096
 PAYLOAD = "payload"
-RELEASED, CARD = "release.parquet", "release.json"
+RELEASED = "release.parquet"
 _UNSEEN = "No audit attacked these labels: sfumato audit attacks what leaves without --labels-unprotected."
 
 
@@ -44,10 +47,14 @@ def release_run(
     unprotected: bool = False,
     ledger: Path | None = None,
     unseen: bool = False,
+    warrant: Warrant = NO_POLICY,
     say: Callable[[int], None] = lambda _: None,
     warn: Warn = lambda _: None,
 ) -> dict[str, Any]:
-    """Release ``source`` through the mechanism in ``path`` as ``out/release.parquet`` and ``out/release.json``.
+    """Release ``source`` through the mechanism in ``path`` as ``out/release.parquet``, with its card and papers.
+
+    A run releases if its audit counts and the policy of the ``warrant``, or the one that was put to the run before, is
+    passed (``workflow.warrant``); what lies beside the payload is in ``workflow.release_folder``.
 
     Records stream through; only what counts their copies stays in memory. With ``labels`` the utility labels go along,
     if the guarantee covers them or promises nothing; with ``unprotected`` in any case, and the card begins with that.
@@ -57,8 +64,12 @@ def release_run(
     ``warn`` what the owner should know. What a proven (ε, δ) spends on these records is noted in the ``ledger`` of the
     data, by default beside them. With ``unseen`` a category that training never saw counts as missing instead of
     stopping the release, where a missing value can be represented; the card says how many did.
+
+    Raises:
+        GateFailed: No audit counts or the policy is not passed, and the warrant does not say ``unaudited``.
     """
     terms = terms_of(path, labels=labels, unprotected=unprotected)
+    evidence = terms.cleared(path, warrant)
     mechanism, traits = terms.mechanism, terms.mechanism.traits
     digest, rows, seen = hashlib.sha256(), 0, WholeFile(terms.promised)
     shape: tuple[int, ...] = ()
@@ -87,15 +98,16 @@ def release_run(
                 raise DataError(f"{source} holds no records.")
             writer.close()
             kept = terms.kept(seen, warn)
-            card = terms.card(kept, rows, shape, digest.hexdigest())
+            facts = terms.facts(kept, rows, shape, digest.hexdigest())
             if counted:
                 many = ", ".join(f"{number:,} of '{column}'" for column, number in counted.items())
                 warn(sentence := f"values that training never saw counted as missing: {many}")
-                card = {**card, "warnings": [*card["warnings"], f"{sentence}."], "unseen": dict(counted)}
-            write_json(part / CARD, card)
+                facts = {**facts, "warnings": [*facts["warnings"], f"{sentence}."], "unseen": dict(counted)}
+            account = charged(kept, source, out, ledger)
+            record = close_release(part, facts, mechanism, kept, evidence, warrant, account)
             charge(kept, source, out, ledger, warn)
         keep_mark(path, terms.mark)
-    return {"release": str(out), **card}
+    return {"release": str(out), **record}
 
 
 class WholeFile:
@@ -136,8 +148,13 @@ class ReleaseTerms:
         """The labels that go along."""
         return list(self.mechanism.schema_.utility) if self.labels else []
 
-    def card(self, kept: Guarantee, rows: int, shape: tuple[int, ...], digest: str) -> dict[str, Any]:
-        """The content of ``release.json``."""
+    def cleared(self, path: Path, warrant: Warrant) -> Evidence:
+        """What the run brings to this release; raises ``GateFailed`` before a record is read."""
+        check_key(warrant.key)
+        return cleared(path, warrant, self.labels, self.promised.of_release(self.leaving))
+
+    def facts(self, kept: Guarantee, rows: int, shape: tuple[int, ...], digest: str) -> dict[str, Any]:
+        """What ``release.json`` says of the payload and its promise."""
         return {
             "warnings": [*kept.warnings, *([_UNSEEN] if kept.in_clear else [])],
             "mechanism": self.mechanism.name,
@@ -183,12 +200,25 @@ def written_to(path: Path, schema: Any) -> Any:
 
 def charge(promise: Guarantee, source: str, out: Path, file: Path | None, warn: Warn) -> None:
     """Note what the noise of this release spends on the records in it, before anything leaves."""
-    account = BudgetLedger.of(source, file) if promise.kind == "dp" else None
-    if account is None or promise.epsilon is None or promise.delta is None:
-        return
-    spent = Charge(f"the release into {out}", str(out), promise.epsilon, promise.delta, promise.covers.unit)
-    for sentence in account.charge(spent):
-        warn(sentence)
+    account, spent = BudgetLedger.of(source, file) if promise.kind == "dp" else None, _charge(promise, out)
+    if account is not None and spent is not None:
+        for sentence in account.charge(spent):
+            warn(sentence)
+
+
+def charged(promise: Guarantee, source: str, out: Path, file: Path | None) -> Account | None:
+    """The account of the records as it will be once this release is noted; None where there is none."""
+    ledger, spent = BudgetLedger.of(source, file) if promise.kind == "dp" else None, _charge(promise, out)
+    if ledger is None or spent is None:
+        return None
+    account = ledger.account()
+    return Account({**account.spent, "": spent}, account.cap)
+
+
+def _charge(promise: Guarantee, out: Path) -> Charge | None:
+    if promise.epsilon is None or promise.delta is None:
+        return None
+    return Charge(f"the release into {out}", str(out), promise.epsilon, promise.delta, promise.covers.unit)
 
 
 @contextmanager

@@ -10,14 +10,17 @@ from typing import Any
 from sfumato.core.dataset import Dataset
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.release import row_digests
-from sfumato.core.run_folder import RunFolder, write_json
+from sfumato.core.run_folder import RunFolder
 from sfumato.data.encoding.images import png
 from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.capabilities import Samples
+from sfumato.workflow.release_folder import close_release
 from sfumato.workflow.releasing import as_table, writable
+from sfumato.workflow.signing import check_key
+from sfumato.workflow.spent_budget import BudgetLedger
+from sfumato.workflow.warrant import NO_POLICY, Warrant, cleared
 
 BATCH_ROWS = 4096
-CARD = "release.json"
 
 
 def sample_run(
@@ -27,14 +30,20 @@ def sample_run(
     *,
     given: Mapping[str, str] | None = None,
     pictures: bool = False,
+    warrant: Warrant = NO_POLICY,
+    ledger: Path | None = None,
     say: Callable[[int], None] = lambda _: None,
 ) -> dict[str, Any]:
     """So many synthetic records of the run in ``path``, in the original columns and types, and a card.
 
     ``out/release.parquet``, or with ``pictures`` a PNG file for each record and ``labels.csv``. ``given`` asks for one
-    class: {"digit": "3"}. The folder appears when it is complete. Drawing costs no budget: draw as often as you like.
+    class: {"digit": "3"}. The folder appears when it is complete. Drawing costs no budget: draw as often as you like. The
+    ``warrant`` says under what authority they leave, and the ``ledger`` what the fit's records have cost in all.
+
+    Raises:
+        GateFailed: No audit counts or the policy is not passed, and the warrant does not say ``unaudited``.
     """
-    RunFolder.open(path)
+    run = RunFolder.open(path)
     mechanism = load_mechanism(path)
     if not isinstance(mechanism, Samples):
         raise UsageError(f"{path} holds '{mechanism.name}', which releases given records: name them with --data.")
@@ -43,13 +52,16 @@ def sample_run(
     if pictures and mechanism.schema_.kind != "image":
         raise UsageError(f"--png is for pictures; this run makes {mechanism.schema_.kind} records.")
     mechanism.sample(1, given=given)  # an unknown class is refused before anything is written
+    leaving = list(mechanism.schema_.utility) if mechanism.traits.needs_labels else []
+    promised = mechanism.guarantee().beside(leaving)
+    check_key(warrant.key)
+    evidence = cleared(path, warrant, bool(leaving), promised)
+    books = BudgetLedger.of(run.config()["data"]["source"], ledger) if promised.kind == "dp" else None
     digest = hashlib.sha256()
     with writable(out) as part:
         write = _write_pictures if pictures else _write_parquet
         write(part, _batches(mechanism, rows, given, digest, say))
-        leaving = list(mechanism.schema_.utility) if mechanism.traits.needs_labels else []
-        promised = mechanism.guarantee().beside(leaving)
-        card = {
+        facts = {
             "warnings": list(promised.warnings),
             "mechanism": mechanism.name,
             "rows": rows,
@@ -60,8 +72,9 @@ def sample_run(
             "guarantee": promised.to_json(),
             "budget": mechanism.spent(),
         }
-        write_json(part / CARD, card)
-    return {"release": str(out), **card}
+        account = None if books is None else books.account()
+        record = close_release(part, facts, mechanism, promised, evidence, warrant, account)
+    return {"release": str(out), **record}
 
 
 def _batches(

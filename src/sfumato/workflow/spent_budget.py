@@ -22,7 +22,7 @@ from sfumato.core.run_folder import read_json, write_json
 from sfumato.data.registry import REGISTRY
 
 FORMAT = 1
-_SLACK = 1e-9
+SLACK = 1e-9
 """Rounding of sums."""
 
 
@@ -131,7 +131,7 @@ class BudgetLedger:
         return account
 
     def _check(self, after: Account, spent: Charge) -> None:
-        if after.cap is None or after.epsilon <= after.cap * (1.0 + _SLACK):
+        if after.cap is None or after.epsilon <= after.cap * (1.0 + SLACK):
             return
         raise GateFailed(
             f"{self.source}: ε = {after.epsilon - spent.epsilon:.4g} was spent on these records and {spent.what} would "

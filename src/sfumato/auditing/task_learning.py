@@ -18,14 +18,12 @@ from sfumato.nets.encoders import classifier, output_shape
 from sfumato.nets.training_loop import as_tensor, forward_in_batches, minibatches, take_step
 
 _BATCH = 128
-_FEWEST_STEPS = 300
-"""A receiver with few records passes over them more often."""
 
 
-def task_steps(records: int, epochs: int) -> int:
-    """Steps of so many passes over the records of all."""
+def task_steps(records: int, epochs: int, fewest: int = 300) -> int:
+    """Steps of so many passes over the records of all; a receiver with few records passes over them more often."""
     in_epoch = math.ceil(records / _BATCH)
-    return in_epoch * max(epochs, math.ceil(_FEWEST_STEPS / in_epoch))
+    return in_epoch * max(epochs, math.ceil(fewest / in_epoch))
 
 
 def lesson(label: str, codes: IntArray, schema: Schema) -> tuple[IntArray | FloatArray, NumberScale | None]:

@@ -15,7 +15,7 @@ from sfumato.core.number_scale import NumberScale
 from sfumato.core.randomness import derive_seed
 from sfumato.core.schema import Schema
 from sfumato.nets.encoders import classifier, output_shape
-from sfumato.nets.training_loop import as_tensor, forward_in_batches, minibatches, take_step
+from sfumato.nets.training_loop import adam, as_tensor, forward_in_batches, minibatches, take_step
 
 _BATCH = 128
 
@@ -49,7 +49,7 @@ def fit_classifier(
     front = nn.Flatten() if after is None else after
     size = torch.Size(output_shape(front, tuple(given.shape[1:]))).numel()
     network = nn.Sequential(front, nn.BatchNorm1d(size), classifier((size,), classes))
-    optimiser = torch.optim.Adam(network.parameters(), 1e-3)
+    optimiser = adam(network.parameters(), 1e-3)
     network.train()
     done, epoch = 0, 0
     while done < steps:
@@ -76,7 +76,7 @@ def _fit_regression(
     front = nn.Flatten() if after is None else after
     size = torch.Size(output_shape(front, tuple(given.shape[1:]))).numel()
     network = nn.Sequential(front, nn.BatchNorm1d(size), classifier((size,), 1))
-    optimiser = torch.optim.Adam(network.parameters(), 1e-3)
+    optimiser = adam(network.parameters(), 1e-3)
     network.train()
     best, kept = float((y[held] - y[rest].mean()).square().mean()), None
     done, epoch = 0, 0

@@ -19,7 +19,7 @@ from sfumato.mechanisms.ars.party_networks import PartyNetworks
 from sfumato.mechanisms.ars.training_stages import Play, TrainingStage
 from sfumato.mechanisms.label_targets import target
 from sfumato.nets.autoencoders import standardise, unstandardised
-from sfumato.nets.training_loop import as_tensor, forward_in_batches, take_step
+from sfumato.nets.training_loop import adam, as_tensor, forward_in_batches, take_step
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class PartyStages:
         _, records = self.own(place)
         x = as_tensor(records)
         network = self.networks.substitutes[place]
-        optimiser = torch.optim.Adam(network.parameters(), self.rate)
+        optimiser = adam(network.parameters(), self.rate)
 
         def begin() -> Play:
             z = torch.as_tensor(self.parties[place].latents(records))
@@ -78,7 +78,7 @@ class PartyStages:
         own, records = self.own(place)
         networks = self.networks.attributes[place]
         codes = {label: as_tensor(values) for label, values in own.private.items()}
-        optimiser = torch.optim.Adam(networks.parameters(), self.rate)
+        optimiser = adam(networks.parameters(), self.rate)
 
         def begin() -> Play:
             z = torch.as_tensor(self.parties[place].latents(records))

@@ -23,7 +23,7 @@ class Turned(nn.Module):
 
 def test_networks_of_matrices_take_the_same_steps_in_one_pass() -> None:
     torch.manual_seed(0)
-    network = nn.Sequential(nn.Linear(7, 5), nn.BatchNorm1d(5), nn.ReLU(), Turned())
+    network = nn.Sequential(nn.Linear(7, 5, bias=False), nn.BatchNorm1d(5), nn.ReLU(), Turned())
     other = copy.deepcopy(network)
     optimisers = adam(network.parameters(), 1e-2), torch.optim.Adam(other.parameters(), 1e-2, fused=False)
     assert optimisers[0].param_groups[0]["fused"]

@@ -29,6 +29,13 @@ torch.set_num_threads(1)
 mixture._LOOKED_AT, mixture._PICTURED = 1_000, 1_500
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of one file go to one worker, which then makes what they share once."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
 @pytest.fixture(scope="session")
 def digits() -> Splits:
     """1,500 digits: label ``digit`` may be used, ``ge5`` is private (and follows from it)."""

@@ -33,7 +33,7 @@ every = pytest.mark.parametrize("attack", DECODERS, ids=lambda attack: attack.na
 def scene(parity: Splits) -> AuditStage:
     plain = Splits(*(replace(part, private={}, schema=replace(part.schema, private={})) for part in parts(parity)))
     mechanism = ARS(variant="published", epsilon=1.0, n=4, latent=32, epochs=8, keyed=False).fit(plain.owner)
-    return AuditStage(mechanism, plain, Effort(candidates=50, repeats=2), seed=0)
+    return AuditStage(mechanism, plain, Effort(attack_epochs=1, attack_steps=40, candidates=50, repeats=2), seed=0)
 
 
 def parts(splits: Splits) -> tuple:  # type: ignore[type-arg]

@@ -164,7 +164,7 @@ def test_attribute_noise_moves_the_network_towards_the_wanted_class(published: A
 @pytest.mark.parametrize("variant", ["published", "hardened"])
 def test_latents_of_the_initiators_records_are_standardised(variant: str, owner: Dataset) -> None:
     ars = ARS(variant=variant, parties=2, **QUICK).fit(owner)  # type: ignore[arg-type]
-    encoder = ars._encoders[0].eval()
+    encoder = ars._networks.encoders[0].eval()
     x = as_tensor(owner.take(slice(0, None, 2)).x)
     with torch.no_grad():
         z = (encoder if variant == "published" else encoder[:-1])(x).numpy().astype(np.float64)  # before the ball

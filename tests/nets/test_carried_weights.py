@@ -11,14 +11,24 @@ from sfumato.nets.residual_decoder import residual_decoder
 
 @pytest.mark.parametrize(
     ("payload", "record"),
-    [((8, 3, 3), (1, 28, 28)), ((8, 14, 14), (1, 28, 28)), ((12,), (20,)), ((12,), (1, 16, 16)), ((8, 30), (2, 64))],
+    [
+        ((8, 3, 3), (1, 28, 28)),
+        ((8, 14, 14), (1, 28, 28)),
+        ((12,), (20,)),
+        ((12,), (1, 16, 16)),
+        ((8, 30), (2, 64)),
+        ((1, 12, 12), (1, 12, 12)),
+        ((2, 32), (2, 32)),
+        ((20,), (20,)),
+    ],
 )
 def test_what_is_read_in_addition_has_no_effect_before_it_is_learnt(
     payload: tuple[int, ...], record: tuple[int, ...]
 ) -> None:
     torch.manual_seed(0)
     wider = (payload[0] + 2, *payload[1:])
-    known, network = (residual_decoder(shape, record, 8).eval() for shape in (payload, wider))
+    known = residual_decoder(payload, record, 8).eval()
+    network = residual_decoder(wider, record, 8, beside=2).eval()
     x, more = torch.rand(3, *payload), torch.rand(3, 2, *payload[1:])
     assert carry_over(known, network)
     assert torch.allclose(network(torch.cat([x, more], 1)), known(x), atol=1e-5)

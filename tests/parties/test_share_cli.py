@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from sfumato.cli import main
+from sfumato.core.compute import Compute, using
 from sfumato.parties import app_files, simulation
 from sfumato.parties.results import FedResult, PartyResult, Round, ShareResult
 from sfumato.parties.run_terms import Terms
@@ -109,6 +110,17 @@ def test_results_are_shown_as_a_table_or_as_json(here: Path, monkeypatch: pytest
     monkeypatch.setattr(simulation, "fedavg", lambda *_, **__: fed)
     assert call(monkeypatch, "share", "fedavg", "-d", "digits", "--dp", "1,0.5", "-q") == 0
     assert "ε = 3 per party" in capsys.readouterr().out
+
+
+def test_parties_say_that_they_compute_on_the_processor_in_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = ShareResult("horizontal", "north", "e", (), 0.5, 1, 2, {}, 1.0)
+    for name, found in (("need_flower", None), ("split_parties", ()), ("simulate_folder", result.to_json())):
+        monkeypatch.setattr(simulation, name, lambda *_, found=found, **__: found)
+    for precision, told in (("bf16", 1), ("fp32", 0)):
+        said: list[str] = []
+        with using(Compute(precision=precision)):
+            simulation.simulate("digits", parties=2, say=said.append)
+        assert sum("--precision change nothing here" in line for line in said) == told
 
 
 def test_a_folder_that_is_used_is_not_written_to(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -69,6 +69,14 @@ def test_page_and_card_tell_the_floor_several_releases_and_little_effort(tmp_pat
     assert "little effort" not in words(folder)
 
 
+def test_runs_of_different_precision_are_told_apart(tmp_path):
+    folders = [write_run(tmp_path / name) for name in ("a", "b")]
+    scores = json.loads((folders[1] / "scores.json").read_text())
+    (folders[1] / "scores.json").write_text(json.dumps({**scores, "precision": "bf16"}))
+    assert "were trained in bf16 and fp32" in words(*folders)
+    assert "were trained in" not in words(folders[0])
+
+
 def test_what_payload_and_labels_together_tell_reads_as_a_sentence(tmp_path):
     labelled = [score("label-only", "attribute-with-labels", "advantage", 0.3, baseline=0.0, control=0.6, target="sex")]
     text = words(write_run(tmp_path / "r", attacks=labelled))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from sfumato.auditing import SMOKE
+from sfumato.core.compute import Compute, using
 from sfumato.core.dataset import Splits
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.run_folder import read_tensors
@@ -96,23 +98,39 @@ def test_a_later_point_trains_on_from_the_one_before_for_a_quarter_of_the_epochs
     assert epochs(tmp_path / "cold") == 4
 
 
-def test_points_of_another_effort_are_not_passed_off_as_this_one(tmp_path: Path, splits: Splits) -> None:
-    points = [Point("none", {"epochs": 1})]
-    compare(points, DATA, tmp_path / "c", effort=TINY, splits=splits)
+PLAIN = [Point("none", {"epochs": 1})]
+
+
+@pytest.fixture(scope="module")
+def compared(splits: Splits, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished comparison of one point."""
+    out = tmp_path_factory.mktemp("compared") / "c"
+    compare(PLAIN, DATA, out, effort=TINY, splits=splits)
+    return out
+
+
+def test_points_of_another_effort_are_not_passed_off_as_this_one(compared: Path, splits: Splits) -> None:
     with pytest.raises(DataError, match="another effort"):
-        compare(points, DATA, tmp_path / "c", effort=SMOKE, splits=splits)
+        compare(PLAIN, DATA, compared, effort=SMOKE, splits=splits)
 
 
-def test_an_effort_stored_before_there_was_a_geometry_is_the_same_effort(tmp_path: Path, splits: Splits) -> None:
-    points = [Point("none", {"epochs": 1})]
-    first = compare(points, DATA, tmp_path / "c", effort=TINY, splits=splits)
+def test_points_of_another_precision_are_not_compared(compared: Path, splits: Splits) -> None:
+    with using(Compute(precision="bf16")), pytest.raises(DataError, match="computed in fp32 .* --precision fp32"):
+        compare(PLAIN, DATA, compared, effort=TINY, splits=splits)
+
+
+def test_an_effort_stored_before_there_was_a_geometry_is_the_same_effort(
+    compared: Path, tmp_path: Path, splits: Splits
+) -> None:
+    shutil.copytree(compared, tmp_path / "c")
     scores = tmp_path / "c/points/none/scores.json"
     stored = json.loads(scores.read_text())
+    attacks = stored["attacks"]
     del stored["effort"]["geometry"]
     scores.write_text(json.dumps(stored))
-    assert compare(points, DATA, tmp_path / "c", effort=TINY, splits=splits)[0]["attacks"] == first[0]["attacks"]
+    assert compare(PLAIN, DATA, tmp_path / "c", effort=TINY, splits=splits)[0]["attacks"] == attacks
     with pytest.raises(DataError, match="another effort"):
-        compare(points, DATA, tmp_path / "c", effort=replace(TINY, geometry="umap"), splits=splits)
+        compare(PLAIN, DATA, tmp_path / "c", effort=replace(TINY, geometry="umap"), splits=splits)
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", '{"points": []}'])

@@ -54,7 +54,7 @@ class LabelMean(ReconstructionAttack):
 class InverseWithLabels(ReconstructionAttack):
     """An inverse network that has learnt to read the payload, and learns on with the utility labels beside it."""
 
-    version = 2
+    version = 3
 
     name = "inverse-residual+labels"
     threat = RECONSTRUCTION_WITH_LABELS
@@ -78,8 +78,9 @@ class InverseWithLabels(ReconstructionAttack):
         query, schema = knowledge.query, knowledge.auxiliary.schema
         assert query is not None  # obstacle() has seen to it
         asking = replace(knowledge, query=lambda data: beside(query(data), data.utility, schema))
-        network = self._trained.get(
-            (query, knowledge.auxiliary), lambda: self.inverse.train_on(asking, self.inverse.train(knowledge))
-        )
         payload = beside(release.payload, release.utility, schema)
+        more = payload.shape[1] - release.payload.shape[1]
+        network = self._trained.get(
+            (query, knowledge.auxiliary), lambda: self.inverse.train_on(asking, self.inverse.train(knowledge), more)
+        )
         return forward_in_batches(network, as_tensor(payload)).numpy()

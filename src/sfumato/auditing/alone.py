@@ -43,7 +43,7 @@ def alone_answers(mechanism: Mechanism, scene: Scene, owner: Release, label: str
     mine = everybody.take(own)
     taught, _ = lesson(label, everybody.utility[label], victim.schema)
     codes, classes = taught[own], victim.schema.width(label)
-    steps = task_steps(len(everybody), scene.effort.task_epochs)
+    steps = task_steps(len(everybody), scene.effort.task_epochs, scene.effort.task_steps)
     seed = derive_seed(scene.seed, "fresh", label)
 
     def raw_answers() -> FloatArray:

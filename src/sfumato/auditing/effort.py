@@ -27,6 +27,7 @@ class Effort:
     shadow_releases  releases by the maker of foreign rows, or by a synthetic mechanism, that a membership attack makes
                      (an even number)
     task_epochs      passes of the fresh classifier; 0: none, where the mechanism has a classifier of its own
+    task_steps       minimum number of its steps
     candidates       records among which a released one is looked for
     repeats          further releases of the same victims
     averages         numbers of releases of the same victims that are averaged
@@ -56,6 +57,7 @@ class Effort:
     shadow_passes: int = 10
     shadow_releases: int = 16
     task_epochs: int = 4
+    task_steps: int = 300
     candidates: int = 1000
     repeats: int = 7
     averages: tuple[int, ...] = (4, 16)

@@ -20,6 +20,7 @@ from sfumato.auditing.plans.base import Plan, Scene, SecondRelease
 from sfumato.auditing.plans.features import FeaturesPlan
 from sfumato.auditing.result import Audit, Say
 from sfumato.auditing.staging import one_of_each_class
+from sfumato.auditing.task_learning import task_steps
 from sfumato.auditing.trials import carry_out, trials
 from sfumato.auditing.utility import FRESH, as_control, fresh_scores
 from sfumato.core import compute
@@ -170,8 +171,8 @@ def _utility(handed: HandedOver, scene: Scene, say: Say) -> list[Score]:
     for label in victim.utility:
 
         def fresh(a: Release, b: Release, control: Values, label: str = label) -> list[Score]:
-            codes, epochs = owner.utility[label], effort.task_epochs
-            return fresh_scores(a, codes, b, victim, label, epochs, scene.seed, control)
+            codes, steps = owner.utility[label], task_steps(len(a), effort.task_epochs, effort.task_steps)
+            return fresh_scores(a, codes, b, victim, label, steps, scene.seed, control)
 
         control = scene.controls.get(f"{FRESH}:{label}", lambda: as_control(fresh(*raw, {})))
         scores += fresh(handed.of("owner"), scene.release, control)

@@ -15,17 +15,15 @@ from sfumato.core.number_scale import NumberScale
 from sfumato.core.randomness import derive_seed
 from sfumato.core.schema import Schema
 from sfumato.nets.encoders import classifier, output_shape
-from sfumato.nets.training_loop import as_tensor, forward_in_batches, minibatches, take_step
+from sfumato.nets.training_loop import adam, as_tensor, forward_in_batches, minibatches, take_step
 
 _BATCH = 128
-_FEWEST_STEPS = 300
-"""A receiver with few records passes over them more often."""
 
 
-def task_steps(records: int, epochs: int) -> int:
-    """Steps of so many passes over the records of all."""
+def task_steps(records: int, epochs: int, fewest: int = 300) -> int:
+    """Steps of so many passes over the records of all; a receiver with few records passes over them more often."""
     in_epoch = math.ceil(records / _BATCH)
-    return in_epoch * max(epochs, math.ceil(_FEWEST_STEPS / in_epoch))
+    return in_epoch * max(epochs, math.ceil(fewest / in_epoch))
 
 
 def lesson(label: str, codes: IntArray, schema: Schema) -> tuple[IntArray | FloatArray, NumberScale | None]:
@@ -51,7 +49,7 @@ def fit_classifier(
     front = nn.Flatten() if after is None else after
     size = torch.Size(output_shape(front, tuple(given.shape[1:]))).numel()
     network = nn.Sequential(front, nn.BatchNorm1d(size), classifier((size,), classes))
-    optimiser = torch.optim.Adam(network.parameters(), 1e-3)
+    optimiser = adam(network.parameters(), 1e-3)
     network.train()
     done, epoch = 0, 0
     while done < steps:
@@ -78,7 +76,7 @@ def _fit_regression(
     front = nn.Flatten() if after is None else after
     size = torch.Size(output_shape(front, tuple(given.shape[1:]))).numel()
     network = nn.Sequential(front, nn.BatchNorm1d(size), classifier((size,), 1))
-    optimiser = torch.optim.Adam(network.parameters(), 1e-3)
+    optimiser = adam(network.parameters(), 1e-3)
     network.train()
     best, kept = float((y[held] - y[rest].mean()).square().mean()), None
     done, epoch = 0, 0

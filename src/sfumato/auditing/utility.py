@@ -69,7 +69,8 @@ def utility_scores(mechanism: Mechanism, scene: Scene, say: Say) -> list[Score]:
             a: Release, b: Release, control: Values, clean: FloatArray | None = None, label: str = label
         ) -> list[Score]:
             codes = splits.owner.utility[label]  # where the labels do not leave, the receiver has them from elsewhere
-            return fresh_scores(a, codes, b, victim, label, effort.task_epochs, seed, control, clean)
+            steps = task_steps(len(a), effort.task_epochs, effort.task_steps)
+            return fresh_scores(a, codes, b, victim, label, steps, seed, control, clean)
 
         control = scene.controls.get(f"{FRESH}:{label}", lambda: as_control(fresh(raw_owner, raw_victim, {})))
         scores += fresh(owner, scene.release, control, clean)
@@ -127,19 +128,18 @@ def fresh_scores(
     victim_release: Release,
     victim: Dataset,
     label: str,
-    epochs: int,
+    steps: int,
     seed: int,
     control: Values,
     clean: FloatArray | None = None,
 ) -> list[Score]:
-    """A classifier (a regression of a number) trained on the owner's release with the label's ``codes``, and tested on
-    the victims' release: its scores of utility and, for classes, of fairness.
+    """A classifier (a regression of a number) trained on the owner's release with the label's ``codes`` for so many
+    steps, and tested on the victims' release: its scores of utility and, for classes, of fairness.
 
     And on ``clean``, the victims' representations without any noise, if they are given.
     """
     started = time.perf_counter()
     taught, scale = lesson(label, codes, victim.schema)
-    steps = task_steps(len(owner), epochs)
     width = victim.schema.width(label)
     network = fit_classifier(owner.payload, taught, width, steps, derive_seed(seed, "fresh", label))
     logits = forward_in_batches(network, as_tensor(victim_release.payload)).numpy()

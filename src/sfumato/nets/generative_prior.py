@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sfumato.nets.autoencoders import autoencoder, unstandardised
-from sfumato.nets.training_loop import channels_last, minibatches, take_step
+from sfumato.nets.training_loop import adam, channels_last, minibatches, take_step
 
 _BATCH, _RATE = 128, 2e-3
 _VARIANCE = 0.02
@@ -24,7 +24,7 @@ def fit_prior(kind: str, x: Tensor, latent: int, steps: int, seed: int) -> nn.Mo
     encoder, decoder = unstandardised(autoencoder(kind, shape, 2 * latent)[0]), autoencoder(kind, shape, latent)[1]
     for network in (encoder, decoder):
         channels_last(network)
-    optimiser = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], _RATE)
+    optimiser = adam([*encoder.parameters(), *decoder.parameters()], _RATE)
     for epoch in range(max(1, steps * _BATCH // len(x))):
         for rows in minibatches(len(x), _BATCH, seed + epoch):
             mean, log_variance = encoder(x[rows]).chunk(2, dim=1)  # (B, latent) each

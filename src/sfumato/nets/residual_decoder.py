@@ -40,16 +40,19 @@ class _Maps(nn.Unflatten):
 
 
 class _Cleaner(nn.Module):
-    """For a payload shaped like the record: the payload plus a correction that is zero before training."""
+    """For a payload shaped like the record: the payload plus a correction that is zero before training.
 
-    def __init__(self, record: Shape, width: int) -> None:
+    ``beside`` further channels are read for the correction alone.
+    """
+
+    def __init__(self, record: Shape, width: int, beside: int) -> None:
         super().__init__()
-        dims = len(record) - 1
+        dims, self.channels = len(record) - 1, record[0]
         conv = nn.Conv1d if dims == 1 else nn.Conv2d
         few = width // 2
         half = tuple((side + 1) // 2 for side in record[1:])
         self.gain = nn.Parameter(torch.tensor(1.0))
-        self.fine = nn.Sequential(conv(record[0], few, 3, padding=1), nn.ReLU())
+        self.fine = nn.Sequential(conv(record[0] + beside, few, 3, padding=1), nn.ReLU())
         self.middle = nn.Sequential(conv(few, few, 3, stride=2, padding=1), Residual(dims, few))
         self.coarse = nn.Sequential(
             conv(few, width, 3, stride=2, padding=1),
@@ -64,36 +67,40 @@ class _Cleaner(nn.Module):
         assert self.out.bias is not None
         nn.init.zeros_(self.out.bias)
 
-    def forward(self, x: Tensor) -> Tensor:  # (B, C, …) → (B, C, …)
+    def forward(self, x: Tensor) -> Tensor:  # (B, C + k, …) → (B, C, …)
         fine = self.fine(x)  # (B, W/2, …)
         middle = self.middle(fine)  # half the size
         middle = middle + self.coarse(middle)  # a quarter, and back
-        clean: Tensor = self.gain * x + self.out(fine + self.up(middle))
+        clean: Tensor = self.gain * x[:, : self.channels] + self.out(fine + self.up(middle))
         return clean if self.training else clean.clamp(0.0, 1.0)
 
 
 class _TableCleaner(nn.Module):
     """The same for a table row."""
 
-    def __init__(self, size: int, hidden: int) -> None:
+    def __init__(self, size: int, hidden: int, beside: int) -> None:
         super().__init__()
+        self.size = size
         self.gain = nn.Parameter(torch.tensor(1.0))
-        self.body = nn.Sequential(nn.Linear(size, hidden), Residual(0, hidden))
+        self.body = nn.Sequential(nn.Linear(size + beside, hidden), Residual(0, hidden))
         self.out = nn.Linear(hidden, size)
         nn.init.zeros_(self.out.weight)
         nn.init.zeros_(self.out.bias)
 
-    def forward(self, x: Tensor) -> Tensor:  # (B, D) → (B, D)
-        clean: Tensor = self.gain * x + self.out(self.body(x))
+    def forward(self, x: Tensor) -> Tensor:  # (B, D + k) → (B, D)
+        clean: Tensor = self.gain * x[:, : self.size] + self.out(self.body(x))
         return clean if self.training else clean.clamp(0.0, 1.0)
 
 
-def residual_decoder(payload: Shape, record: Shape, width: int = 32) -> nn.Module:
-    """Return a decoder payload → record in [0, 1] for any two shapes, of the type that suits the payload."""
+def residual_decoder(payload: Shape, record: Shape, width: int = 32, *, beside: int = 0) -> nn.Module:
+    """Return a decoder payload → record in [0, 1] for any two shapes, of the type that suits the payload.
+
+    The last ``beside`` channels of the payload are none of its own: what is known of the record stands there.
+    """
     from sfumato.nets.unet import is_wide_map, map_decoder
 
-    if payload == record:
-        return _TableCleaner(record[0], 8 * width) if len(record) == 1 else _Cleaner(record, width)
+    if (payload[0] - beside, *payload[1:]) == record:
+        return _TableCleaner(record[0], 8 * width, beside) if len(record) == 1 else _Cleaner(record, width, beside)
     if is_wide_map(payload, record):
         return map_decoder(payload, record, width)
     return flat_decoder(payload, record, width)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +59,13 @@ def forward_in_batches(module: nn.Module, x: Tensor, batch: int = 256) -> Tensor
     return out
 
 
+def adam(parameters: Iterable[nn.Parameter], rate: float) -> torch.optim.Adam:
+    """Adam that passes once over the weights in each step, instead of a dozen times, where that is faster and the same:
+    on the CPU, for networks of matrices (a convolution's weights may lie in another order than their gradients)."""
+    held = list(parameters)
+    return torch.optim.Adam(held, rate, fused=all(each.device.type == "cpu" and each.dim() <= 2 for each in held))
+
+
 CONSTANT = "constant"
 """Marks a group of parameters whose learning rate does not decay."""
 
@@ -70,7 +77,8 @@ def take_step(optimiser: torch.optim.Optimizer, objective: Tensor) -> None:
     parameters = optimiser.param_groups[0]["params"]
     gradients = ranks.averaged(torch.autograd.grad(objective, parameters))
     for parameter, gradient in zip(parameters, gradients, strict=True):
-        parameter.grad = gradient
+        same = gradient.stride() == parameter.stride()  # else what runs through both at once would mix them up
+        parameter.grad = gradient if same else torch.empty_like(parameter).copy_(gradient)
     optimiser.step()
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sfumato.core import errors
+from sfumato.core import compute, errors
 from sfumato.core.errors import SfumatoError, UsageError
 from sfumato.core.run_folder import RunFolder, read_json
 from sfumato.data.column_roles import Names
@@ -133,6 +133,8 @@ def fedavg(
 def _run(data: str, source: Mapping[str, Any], asked: dict[str, Any], out: Path | None, say: Say) -> Any:
     need_flower()
     _check(data, source, asked)
+    if not compute.on_cpu() or compute.precision_for(1) != "fp32":
+        say("parties compute on the processor: --device and --precision change nothing here")
     lam = "" if asked["mode"] in ("filter", "fedavg") else asked["params"].pop("lam", "")
     with _folder(out) as folder:
         terms = Terms(**{"wait": 300.0, **asked, "out": str(folder.resolve() / "server")})

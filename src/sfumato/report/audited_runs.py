@@ -131,8 +131,8 @@ class Run:
 
     ``name`` is the folder's name without its parents. ``setting`` tells the run from others of its mechanism; it is
     "" for the only one. ``repeated`` are attacks on means of several releases, ``fairness`` differences between groups;
-    ``attack_steps`` is how many steps an attacker's network trained at least, ``skipped`` what was not run and why, and
-    ``notes`` what has to be said about somebody else's files.
+    ``attack_steps`` is how many steps an attacker's network trained at least, ``precision`` that of networks and
+    attackers, ``skipped`` what was not run and why, and ``notes`` what has to be said about somebody else's files.
     """
 
     name: str
@@ -158,6 +158,7 @@ class Run:
     repeated: tuple[Score, ...] = ()
     fairness: tuple[Score, ...] = ()
     attack_steps: int | None = None
+    precision: str = "fp32"
     exposure: Mapping[str, Exposed] = field(default_factory=dict)
     skipped: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()

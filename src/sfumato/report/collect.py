@@ -99,6 +99,7 @@ def read_run(path: Path, name: str | None = None) -> Run:
             repeated=tuple(_score(s) for s in scores.get("repeated", [])),
             fairness=tuple(_score(s) for s in scores.get("fairness", [])),
             attack_steps=scores.get("effort", {}).get("attack_steps"),
+            precision=scores.get("precision", "fp32"),
             skipped=tuple((str(one["attack"]), str(one["reason"])) for one in scores.get("skipped", [])),
             notes=tuple(str(note) for note in scores.get("notes", [])),
             exposure={str(key): _exposed(value) for key, value in scores.get("exposure", {}).items()},

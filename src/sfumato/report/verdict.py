@@ -58,6 +58,12 @@ def trust_warnings(runs: Sequence[Run]) -> tuple[str, ...]:
         "and are not to be compared: audit the older runs again."
         for attack, versions in mixed.items()
     ]
+    precisions = sorted({run.precision for run in runs})
+    if len(precisions) > 1:
+        warnings.append(
+            f"Networks and attackers of these runs were trained in {listed(precisions)}: differences between them may "
+            "come from the precision."
+        )
     hurried = [run.title for run in runs if run.attack_steps is not None and run.attack_steps < _FEW_STEPS]
     if hurried:
         warnings.append(

@@ -31,6 +31,7 @@ TINY = replace(
     inverted=8,
     inversion_steps=4,
     task_epochs=1,
+    task_steps=30,
     candidates=30,
     averages=(2,),
     suspects=200,

@@ -16,6 +16,7 @@ from sfumato.core import compute
 from sfumato.core.dataset import Splits
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.run_folder import RunFolder, read_json, write_json
+from sfumato.core.schema import Schema
 from sfumato.core.score import mixed_versions
 from sfumato.mechanisms import mechanism_class
 from sfumato.mechanisms.base import Progress, no_progress
@@ -89,6 +90,7 @@ def compare(
         start = None if afresh else before.get(point.mechanism)
         before[point.mechanism] = point.id
         if (folder / "seconds.json").exists():
+            _same_precision(folder)
             continue
         order = Order(folder, effort, controls, compute.one_of(beside), f"{number}/{len(points)}")
         arguments = {"order": order, "config": config, "start": None if start is None else out / "points" / start}
@@ -162,6 +164,19 @@ def _fit_and_audit(
             again=True,
         )
     _mark(order.path, time.perf_counter() - started)
+
+
+def _same_precision(folder: Path) -> None:
+    """Raise if a finished point was computed in another precision than the points to come would be."""
+    if not (folder / "schema.json").exists():
+        return
+    then = read_json(folder / "scores.json").get("precision", "fp32")
+    now = compute.precision_for(Schema.from_json(read_json(folder / "schema.json")).size)
+    if then != now:
+        raise DataError(
+            f"{folder} was computed in {then} and its neighbours would be in {now}: precision changes figures, so give "
+            f"--precision {then}, or choose another --out."
+        )
 
 
 def same_attacks(results: Sequence[Mapping[str, Any]], out: Path) -> None:

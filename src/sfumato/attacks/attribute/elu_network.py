@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.core.randomness import derive_seed
-from sfumato.nets.training_loop import as_tensor, forward_in_batches, minibatches, take_step
+from sfumato.nets.training_loop import adam, as_tensor, forward_in_batches, minibatches, take_step
 
 _STEPS, _MOST_EPOCHS = 2000, 40
 """Few records are not passed over hundreds of times: a net of this size knows them by heart long before."""
@@ -32,7 +32,7 @@ class SmallNetwork(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         size = features.shape[1]
         hidden = 60 if size >= 50 else 15
         self._network = nn.Sequential(nn.Linear(size, hidden), nn.ELU(), nn.Linear(hidden, len(self.classes_)))
-        optimiser = torch.optim.Adam(self._network.parameters(), 5e-3)
+        optimiser = adam(self._network.parameters(), 5e-3)
         in_epoch = math.ceil(len(features) / _BATCH)
         epochs = min(_MOST_EPOCHS, math.ceil(_STEPS / in_epoch))
         schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.05, epochs * in_epoch)

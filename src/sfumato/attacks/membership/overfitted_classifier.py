@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.core.randomness import derive_seed
-from sfumato.nets.training_loop import as_tensor, forward_in_batches, minibatches, take_step
+from sfumato.nets.training_loop import adam, as_tensor, forward_in_batches, minibatches, take_step
 
 _HIDDEN, _BATCH, _RATE = 256, 128, 2e-3
 _EPOCHS, _MOST_STEPS = 30, 2000
@@ -41,7 +41,7 @@ def fit_memoriser(rows: FloatArray, labels: IntArray, classes: int, seed: int) -
 
     x, y = ready(rows), as_tensor(labels.astype(np.int64))
     network = nn.Sequential(nn.Linear(x.shape[1], _HIDDEN), nn.ReLU(), nn.Linear(_HIDDEN, classes))
-    optimiser = torch.optim.Adam(network.parameters(), _RATE)
+    optimiser = adam(network.parameters(), _RATE)
     in_epoch = math.ceil(len(x) / _BATCH)
     for epoch in range(max(1, min(_EPOCHS, _MOST_STEPS // in_epoch))):
         for batch in minibatches(len(x), _BATCH, derive_seed(seed, epoch)):

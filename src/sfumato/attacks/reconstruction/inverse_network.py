@@ -81,14 +81,14 @@ class InverseNetwork(ReconstructionAttack):
         """The decoder for this pipeline; trained once, also for the attacks that build on it."""
         return self._trained.get((knowledge.query, knowledge.auxiliary), lambda: self._train(knowledge))
 
-    def train_on(self, knowledge: Knowledge, known: nn.Module) -> nn.Module:
-        """A decoder for a pipeline that says more than that of ``known``, learnt on from there.
+    def train_on(self, knowledge: Knowledge, known: nn.Module, beside: int) -> nn.Module:
+        """A decoder for a pipeline that says ``beside`` channels more than that of ``known``, learnt on from there.
 
         That takes a share of the steps, unless what is said now takes another kind of network.
         """
-        return self._train(knowledge, known)
+        return self._train(knowledge, known, beside)
 
-    def _train(self, knowledge: Knowledge, known: nn.Module | None = None) -> nn.Module:
+    def _train(self, knowledge: Knowledge, known: nn.Module | None = None, beside: int = 0) -> nn.Module:
         query = knowledge.query
         assert query is not None  # obstacle() has seen to it
         seed = derive_seed(knowledge.seed, self.name)
@@ -98,7 +98,7 @@ class InverseNetwork(ReconstructionAttack):
         draw = drawn(lambda: (as_tensor(query(fit)), target), every=every)
         held = as_tensor(query(val)), as_tensor(val.x)
         torch.manual_seed(seed)
-        network = channels_last(self._network(knowledge, draw(0)[0][:512]))
+        network = channels_last(self._network(knowledge, draw(0)[0][:512], beside))
         schedule = Schedule(self.epochs, self.batch, self.rate, self.fewest_steps)
         if known is not None and carry_over(known, network):
             epochs, steps = math.ceil(self.epochs / _LESS), math.ceil(self.fewest_steps / _LESS)
@@ -130,10 +130,10 @@ class InverseNetwork(ReconstructionAttack):
         sample = knowledge.own_device(knowledge.auxiliary.take(slice(0, 64))).payload
         return affordable(most, sample[0].size)
 
-    def _network(self, knowledge: Knowledge, sample: Tensor) -> nn.Module:
+    def _network(self, knowledge: Knowledge, sample: Tensor, beside: int = 0) -> nn.Module:
         payload, record = tuple(sample.shape[1:]), knowledge.auxiliary.schema.shape
         if self.decoder == "residual":
-            return residual_decoder(payload, record, self.width)
+            return residual_decoder(payload, record, self.width, beside=beside)
         assert knowledge.encoder is not None  # obstacle() has seen to it
         features = output_shape(knowledge.encoder, record)
         upside_down = mirror(knowledge.encoder, record)

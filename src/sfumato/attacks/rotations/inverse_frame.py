@@ -38,7 +38,7 @@ class InverseFrame(InverseNetwork):
     def _most(self, knowledge: Knowledge) -> int:
         return most_records(knowledge, self.records)
 
-    def _network(self, knowledge: Knowledge, sample: Tensor) -> nn.Module:
+    def _network(self, knowledge: Knowledge, sample: Tensor, beside: int = 0) -> nn.Module:
         d, *row = sample.shape[1:]
         return nn.Sequential(Frame(sample), map_decoder((d + 1, *row), knowledge.auxiliary.schema.shape, self.width))
 

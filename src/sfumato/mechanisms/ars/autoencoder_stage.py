@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from sfumato.mechanisms.ars.training_stages import TrainingStage
 from sfumato.nets.autoencoders import standardise, unstandardised
-from sfumato.nets.training_loop import forward_in_batches, take_step
+from sfumato.nets.training_loop import adam, forward_in_batches, take_step
 
 
 def autoencoder_stage(name: str, encoder: nn.Sequential, decoder: nn.Module, x: Tensor, rate: float) -> TrainingStage:
     """Eq. 5: encoder and decoder minimise the squared error; then latents are standardised."""
     raw = unstandardised(encoder)
-    optimiser = torch.optim.Adam([*raw.parameters(), *decoder.parameters()], rate)
+    optimiser = adam([*raw.parameters(), *decoder.parameters()], rate)
 
     def play(rows: Tensor) -> dict[str, float]:
         error = F.mse_loss(decoder(raw(x[rows])), x[rows])

@@ -38,7 +38,7 @@ from sfumato.core.dataset import FloatArray
 from sfumato.mechanisms.label_targets import guess_loss, label_loss
 from sfumato.nets.autoencoders import relu_chain
 from sfumato.nets.encoders import classifier
-from sfumato.nets.training_loop import take_step
+from sfumato.nets.training_loop import adam, take_step
 
 ADAPTING = 2
 """Steps of the adversaries before each step of the sieve."""
@@ -113,8 +113,8 @@ class HardeningGame:
         self.epsilon, self.weights, self.strength, self.variance = epsilon, weights, strength, variance
         adversaries = [*others.decoder.parameters(), *others.attributes.parameters()]
         self.optimisers: Mapping[str, torch.optim.Adam] = {
-            "encoder": torch.optim.Adam([*encoder.parameters(), *others.tasks.parameters()], rate),
-            "adversaries": torch.optim.Adam(adversaries, rate),
+            "encoder": adam([*encoder.parameters(), *others.tasks.parameters()], rate),
+            "adversaries": adam(adversaries, rate),
         }
 
     def play(self, x: Tensor, tasks: Sequence[Tensor], attributes: Sequence[Tensor]) -> dict[str, float]:

@@ -6,16 +6,13 @@ encodes its own records and protects them before they leave.
 
 from __future__ import annotations
 
-import copy
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import nn
 
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import DataError, UsageError
@@ -26,21 +23,17 @@ from sfumato.core.randomness import Randomness, Secure, Seeded, derive_seed
 from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
-from sfumato.mechanisms.ars.autoencoder_stage import autoencoder_stage
-from sfumato.mechanisms.ars.averaged_weights import average, hand_out, play_together
 from sfumato.mechanisms.ars.column_blocks import Block, SideBySide, blocks_of
-from sfumato.mechanisms.ars.hardened import Adversaries, HardeningGame, mean_variance, sieve
+from sfumato.mechanisms.ars.loss_weights import check_weights, given_weights, weights_for
 from sfumato.mechanisms.ars.party import Defence, SharingParty
-from sfumato.mechanisms.ars.published_encoder import Published, public_schema
-from sfumato.mechanisms.ars.training_stages import Play, TrainingStage, train_stages
+from sfumato.mechanisms.ars.party_networks import PartyNetworks
+from sfumato.mechanisms.ars.party_stages import PartyStages
+from sfumato.mechanisms.ars.published_encoder import Published, check_settings, odd_setting, public_schema
+from sfumato.mechanisms.ars.training_stages import TrainingStage, train_stages
 from sfumato.mechanisms.base import Mechanism, Progress, no_progress
 from sfumato.mechanisms.device_secret import check_secret, check_secret_file, derived, device_secret, drawn_secret
-from sfumato.mechanisms.label_targets import target, widths
 from sfumato.mechanisms.parameters import anything, choice, flag, learning_rate, number, whole
 from sfumato.mechanisms.record_checks import check_records
-from sfumato.nets.autoencoders import autoencoder, standardise, substitute_decoder, unstandardised
-from sfumato.nets.encoders import classifier
-from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches, take_step
 
 __all__ = ["ARS", "Published"]
 
@@ -107,12 +100,7 @@ class ARS(Mechanism):
                 f"{self.name}: together=true is for variant=hardened and split=rows: there is no hardening "
                 "that parties could share otherwise."
             )
-        given = self._given_weights()
-        if given and not (all(each >= 0 for each in given) and math.isclose(sum(given), 1.0, abs_tol=0.011)):
-            said = ",".join(f"{each:g}" for each in given)
-            raise UsageError(
-                f"{self.name}: lam={said}: give numbers from 0 on that add up to 1 (Eq. 15); these make {sum(given):g}."
-            )
+        check_weights(given_weights(self.lam))
 
     @property
     def fights_private(self) -> bool:
@@ -128,94 +116,50 @@ class ARS(Mechanism):
         """Numbers in what one party shares of a record."""
         return self.keep or self.latent
 
-    def _given_weights(self) -> tuple[float, ...]:
-        if isinstance(self.lam, str):
-            try:
-                return tuple(float(each) for each in self.lam.split(",") if each.strip())
-            except ValueError:
-                raise UsageError(f"{self.name}: lam={self.lam}: give numbers such as 0.5,0.25,0.25.") from None
-        return tuple(float(each) for each in self.lam)
-
     def _weights(self, schema: Schema) -> tuple[float, ...]:
         """λ₀, λ₁ … λ_M for the private labels of the schema."""
-        given, labels = self._given_weights(), tuple(schema.private)
-        if not given:
-            return (0.5, *(0.5 / len(labels) for _ in labels)) if labels else (1.0,)
-        if len(given) != len(labels) + 1:
-            raise UsageError(
-                f"{self.name}: lam has {len(given)} numbers: give one for the record and one for each private label "
-                f"({', '.join(labels) or 'there is none'})."
-            )
-        return tuple(each / sum(given) for each in given)  # 0.33,0.33,0.33 is meant as thirds; the noise stays below ε
+        return weights_for(given_weights(self.lam), schema)
 
     def _build(self, schema: Schema) -> None:
-        weights = self._weights(schema)
-        self.defence_ = Defence(self.epsilon, self.n, weights, self.masked)
+        hardened = self.variant == "hardened"
+        self.defence_ = Defence(self.epsilon, self.n, self._weights(schema), self.masked)
         torch.manual_seed(derive_seed(self.seed, self.name, "weights"))
         self.blocks_: tuple[Block, ...] = blocks_of(schema, self.parties if self.split == "columns" else 1)
-        self._fronts: list[nn.Sequential] = []
-        self._encoders: list[nn.Sequential] = []
-        self._decoders: list[nn.Module] = []
-        for block in self.blocks_:
-            front, decoder = autoencoder(schema.kind, block.shape, self.latent)
-            channels_last(front)
-            self._fronts.append(front)
-            after = sieve(self.latent, self.width) if self.variant == "hardened" else []
-            self._encoders.append(nn.Sequential(*front, *after))
-            self._decoders.append(channels_last(decoder))
-        self._adversaries: list[Adversaries] = []
-        self._substitutes: list[nn.Module] = []
-        self._networks: list[nn.ModuleDict] = []
+        self._networks = PartyNetworks(self.blocks_)
+        self._networks.add_encoders(schema, self.latent, self.width, hardened=hardened)
         for place in range(self.parties):
-            block = self.blocks_[place % len(self.blocks_)]
-            shadow = channels_last(substitute_decoder(schema.kind, block.shape, self.width))
-            if self.variant == "published":
-                self._substitutes.append(shadow)
-                self._networks.append(
-                    nn.ModuleDict({k: classifier((self.latent,), len(c)) for k, c in schema.private.items()})
-                )
-            elif place < len(self.blocks_) or self.together:
-                counts = [widths(schema, tuple(labels)) for labels in (schema.utility, schema.private)]
-                self._adversaries.append(Adversaries.built(shadow, self.width, *counts))
-        self.parties_: tuple[SharingParty, ...] = tuple(self._party(place, schema) for place in range(self.parties))
+            plays = place < len(self.blocks_) or self.together
+            self._networks.add_party(place, schema, self.width, hardened=hardened, plays=plays)
+        self.parties_: tuple[SharingParty, ...] = tuple(
+            self._networks.party(place, schema, self.seed) for place in range(self.parties)
+        )
         self._secret = b""
-
-    def _party(self, place: int, schema: Schema) -> SharingParty:
-        encoder = self._encoders[place % len(self._encoders)]
-        if self.variant == "hardened":
-            return SharingParty(encoder)
-        wanted = {
-            label: derive_seed(self.seed, "r", label) % len(classes) for label, classes in schema.private.items()
-        }  # r_k of Eq. 14: a fixed class, drawn at random
-        networks = self._networks[place]
-        return SharingParty(encoder, self._substitutes[place], {k: (networks[k], wanted[k]) for k in schema.private})
 
     def _copies(self) -> int:
         return 0 if self.split == "rows" else 1  # a party's columns are copied together
 
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
-        stages = [self._autoencoder_stage(data, place) for place in range(len(self.blocks_))]
-        stages += self._protecting_stages(data)
+        stages = [*self._stages(data).autoencoders(), *self._protecting_stages(data)]
         if start is not None and all(getattr(start, name) == getattr(self, name) for name in _SAME_NETWORKS):
             self.load_state(start.state())
-            stages = [] if self.variant == "published" else stages[len(self.blocks_) :]  # the noise is made later
+            stages = [] if self.variant == "published" else stages[len(self.blocks_) :]  # noise is made later
         self._train(stages, run, progress)
 
     def _train(self, stages: list[TrainingStage], run: RunFolder | None, progress: Progress) -> None:
         train_stages(self, stages, epochs=self.epochs, batch=self.batch, seed=self.seed, run=run, progress=progress)
 
+    def _stages(self, data: Dataset) -> PartyStages:
+        def own(place: int) -> tuple[Dataset, FloatArray]:
+            return self._own(data, place)
+
+        return PartyStages(self._networks, self.parties_, self.defence_, own, self.strength, self.rate)
+
     def _protecting_stages(self, data: Dataset) -> list[TrainingStage]:
         """What follows the encoder: each party's substitute decoder and attribute networks, or the hardening."""
+        stages = self._stages(data)
         if self.together:
-            return [self._shared_hardening_stage(data)]
-        if self.variant == "hardened":
-            return [self._hardening_stage(data, place) for place in range(len(self.blocks_))]
-        stages = []
-        for place in range(self.parties):
-            stages.append(self._substitute_stage(data, place))
-            if data.private and any(self.defence_.weights[1:]):
-                stages.append(self._attribute_stage(data, place))
-        return stages
+            return [stages.hardening_together()]
+        return stages.hardening() if self.variant == "hardened" else stages.noise()
 
     def _own(self, data: Dataset, place: int) -> tuple[Dataset, FloatArray]:
         """The records of one party, and what it has of them: every K-th one, or its columns of all."""
@@ -224,105 +168,7 @@ class ARS(Mechanism):
         own = data if self.split == "columns" else data.take(dealt)
         if len(own) < self.batch // 16 + 2:
             raise DataError(f"{data.name}: party {place + 1} of {self.parties} has {len(own)} records; give it more.")
-        return own, self.blocks_[place % len(self.blocks_)].take(own.x)
-
-    def _autoencoder_stage(self, data: Dataset, place: int) -> TrainingStage:
-        x = as_tensor(self._own(data, place)[1])
-        return autoencoder_stage(f"autoencoder-{place}", self._fronts[place], self._decoders[place], x, self.rate)
-
-    def _substitute_stage(self, data: Dataset, place: int) -> TrainingStage:
-        """Eq. 8: the party's own decoder of its own latents."""
-        _, records = self._own(data, place)
-        x = as_tensor(records)
-        network = self._substitutes[place]
-        optimiser = torch.optim.Adam(network.parameters(), self.rate)
-
-        def begin() -> Play:
-            z = torch.as_tensor(self.parties_[place].latents(records))
-
-            def play(rows: Tensor) -> dict[str, float]:
-                error = F.mse_loss(network(z[rows]), x[rows])
-                take_step(optimiser, error)
-                return {"substitute": error.item()}
-
-            return play
-
-        return TrainingStage(f"substitute-{place}", len(x), {"adam": optimiser}, begin)
-
-    def _attribute_stage(self, data: Dataset, place: int) -> TrainingStage:
-        """Eq. 13: one network a private label."""
-        own, records = self._own(data, place)
-        networks = self._networks[place]
-        codes = {label: as_tensor(values) for label, values in own.private.items()}
-        optimiser = torch.optim.Adam(networks.parameters(), self.rate)
-
-        def begin() -> Play:
-            z = torch.as_tensor(self.parties_[place].latents(records))
-
-            def play(rows: Tensor) -> dict[str, float]:
-                losses = {k: F.cross_entropy(networks[k](z[rows]), codes[k][rows]) for k in codes}
-                take_step(optimiser, sum(losses.values(), torch.zeros(())))
-                return {f"attribute {label}": loss.item() for label, loss in losses.items()}
-
-            return play
-
-        return TrainingStage(f"attributes-{place}", len(own), {"adam": optimiser}, begin)
-
-    def _hardening_stage(self, data: Dataset, place: int) -> TrainingStage:
-        game, play, x = self._hardening(data, place, self._encoders[place])
-
-        def end() -> None:
-            self._standardise(self._encoders[place], x)
-
-        return TrainingStage(f"hardening-{place}", len(x), game.optimisers, lambda: play, end)
-
-    def _shared_hardening_stage(self, data: Dataset) -> TrainingStage:
-        """Every party plays on its own records; after each epoch encoders and task networks become their mean."""
-        shared = nn.ModuleList([self._encoders[0], self._adversaries[0].tasks])
-        copies, plays, sizes = [], [], []
-        optimisers: dict[str, torch.optim.Adam] = {}
-        for place in range(self.parties):
-            encoder = copy.deepcopy(self._encoders[0])
-            game, play, x = self._hardening(data, place, encoder)
-            copies.append(nn.ModuleList([encoder, self._adversaries[place].tasks]))
-            plays.append(play)
-            sizes.append(len(x))
-            optimisers |= {f"{name}-{place}": each for name, each in game.optimisers.items()}
-
-        def begin() -> Play:
-            hand_out(shared, copies)
-            return lambda rows: play_together(plays, sizes, rows)
-
-        def after() -> None:
-            average(shared, copies, sizes)
-            hand_out(shared, copies)
-
-        def end() -> None:
-            self._standardise(self._encoders[0], as_tensor(self._own(data, 0)[1]))
-
-        return TrainingStage("hardening-together", max(sizes), optimisers, begin, end, after)
-
-    def _hardening(self, data: Dataset, place: int, encoder: nn.Sequential) -> tuple[HardeningGame, Play, Tensor]:
-        """One party's game with an encoder, how it is played, and the party's records."""
-        own, records = self._own(data, place)
-        x = as_tensor(records)
-        tasks, attributes = (
-            [target(label, codes, data.schema) for label, codes in each.items()] for each in (own.utility, own.private)
-        )
-        game = HardeningGame(
-            encoder,
-            self._adversaries[place],
-            epsilon=self.epsilon,
-            weights=self.defence_.weights,
-            strength=self.strength,
-            variance=max(mean_variance(records), 1e-6),
-            rate=self.rate,
-        )
-        return game, lambda rows: game.play(x[rows], [y[rows] for y in tasks], [a[rows] for a in attributes]), x
-
-    def _standardise(self, encoder: nn.Sequential, x: Tensor) -> None:
-        standardised = nn.Sequential(*list(encoder)[:-1])  # without the ball
-        standardise(standardised, forward_in_batches(unstandardised(standardised), x))
+        return own, self._networks.block(place).take(own.x)
 
     def fit_parties(self, data: Dataset, rows: Sequence[IntArray], *, progress: Progress = no_progress) -> Self:
         """Fit where each party brings its own rows of ``data``, the initiator first, instead of every K-th one.
@@ -340,7 +186,7 @@ class ARS(Mechanism):
         self._check_fitted()
         if self.split == "columns":
             raise UsageError("parties that split the columns keep their encoders: there is nothing to publish.")
-        shared = {name: tensor.numpy() for name, tensor in self._encoders[0].state_dict().items()}
+        shared = {name: tensor.numpy() for name, tensor in self._networks.encoders[0].state_dict().items()}
         params = {name: value for name, value in self.stored_params().items() if name not in _EACH_FOR_ITSELF}
         return Published(params, public_schema(self.schema_), shared)
 
@@ -361,7 +207,7 @@ class ARS(Mechanism):
         check_records(data.x, data.schema, data.name)
         party.schema_ = data.schema
         party._build(data.schema)
-        encoder = party._encoders[0]
+        encoder = party._networks.encoders[0]
         encoder.load_state_dict(published.weights(encoder.state_dict()))
         if party.variant == "published":
             party._train(party._protecting_stages(data), None, progress)
@@ -372,12 +218,9 @@ class ARS(Mechanism):
     def published_params(cls, params: Mapping[str, Any]) -> dict[str, Any]:
         """The settings that come with an encoder, if they are those that ``publish`` sends and of their kinds."""
         known = {name: value for name, value in cls.parameters().items() if name not in _EACH_FOR_ITSELF}
-        odd = sorted(set(known) ^ set(params)) or [
-            name for name, default in known.items() if not _is_like(params[name], default)
-        ]
-        if odd or params["split"] != "rows":
-            what = str(odd[0] if odd else "split")[:40]
-            raise DataError(f"the published encoder's settings are not those of a published {cls.name}: see '{what}'.")
+        check_settings(params, known)
+        if params["split"] != "rows":
+            raise odd_setting("split")
         return dict(params)
 
     def hold_secret(self, secret: bytes) -> Self:
@@ -406,7 +249,7 @@ class ARS(Mechanism):
         # by rows the parties of one run have one encoder: a record's noise must not depend on where it stands
         once = self.variant == "hardened" and self.split == "rows"
         own = secret if once else derived(secret, "party", place)
-        records = self.blocks_[place % len(self.blocks_)].take(x)
+        records = self._networks.block(place).take(x)
         party = self.parties_[place]
         if self.variant == "hardened":
             schema = self.schema_  # the encoder of records that were scaled otherwise is another one
@@ -474,7 +317,7 @@ class ARS(Mechanism):
         other = type(self)(**{**self.get_params(), "lam": lam, "seed": seed})
         other.schema_ = data.schema
         other._build(data.schema)
-        for own, theirs in zip(other._encoders, self._encoders, strict=True):
+        for own, theirs in zip(other._networks.encoders, self._networks.encoders, strict=True):
             own.load_state_dict(theirs.state_dict())
         other._train(other._protecting_stages(data), None, no_progress)
         other._settle()
@@ -504,20 +347,14 @@ class ARS(Mechanism):
 
     def public_encoder(self) -> nn.Module:
         """By columns the parties keep their encoders, but whoever may query can learn them: attackers have them."""
-        return self._encoders[0] if len(self.blocks_) == 1 else SideBySide(self.blocks_, self._encoders).eval()
+        encoders = self._networks.encoders
+        return encoders[0] if len(self.blocks_) == 1 else SideBySide(self.blocks_, encoders).eval()
 
     def _modules(self) -> dict[str, nn.Module]:
-        modules: dict[str, nn.Module] = {}
-        for place, (encoder, decoder) in enumerate(zip(self._encoders, self._decoders, strict=True)):
-            modules |= {f"encoder-{place}": encoder, f"decoder-{place}": decoder}
-        for place, others in enumerate(self._adversaries):
-            modules |= {f"{name}-{place}": network for name, network in others.modules().items()}
-        for place, (network, attributes) in enumerate(zip(self._substitutes, self._networks, strict=True)):
-            modules |= {f"substitute-{place}": network, f"attributes-{place}": attributes}
-        return modules
+        return self._networks.modules()
 
     def stored_params(self) -> dict[str, Any]:
-        return {**super().stored_params(), "lam": ",".join(f"{each:g}" for each in self._given_weights())}
+        return {**super().stored_params(), "lam": ",".join(f"{each:g}" for each in given_weights(self.lam))}
 
 
 def _towards_the_same(own: SharingParty, victims: SharingParty) -> dict[str, tuple[nn.Module, int]]:
@@ -526,9 +363,3 @@ def _towards_the_same(own: SharingParty, victims: SharingParty) -> dict[str, tup
         label: (network, victims.attributes[label][1] if label in victims.attributes else wanted)
         for label, (network, wanted) in own.attributes.items()
     }
-
-
-def _is_like(value: object, default: object) -> bool:
-    """Whether a value that came from outside is of the kind of a default; a whole number is a number, too."""
-    kinds = (int, float) if isinstance(default, float) else (type(default),)
-    return type(value) in kinds

@@ -70,6 +70,26 @@ class Published:
         return weights
 
 
+def check_settings(params: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Raise ``DataError`` unless the settings that came with an encoder have the names and kinds of these defaults."""
+    odd = sorted(set(known) ^ set(params)) or [
+        name for name, default in known.items() if not _is_like(params[name], default)
+    ]
+    if odd:
+        raise odd_setting(str(odd[0]))
+
+
+def odd_setting(name: str) -> DataError:
+    """A setting that no initiator publishes."""
+    return DataError(f"the published encoder's settings are not those of a published ars: see '{name[:40]}'.")
+
+
+def _is_like(value: object, default: object) -> bool:
+    """Whether a value that came from outside is of the kind of a default; a whole number is a number, too."""
+    kinds = (int, float) if isinstance(default, float) else (type(default),)
+    return type(value) in kinds
+
+
 def _same_kind(array: object, tensor: Tensor) -> bool:
     if not isinstance(array, np.ndarray) or array.dtype != tensor.numpy().dtype:
         return False

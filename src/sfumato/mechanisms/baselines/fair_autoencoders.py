@@ -29,7 +29,7 @@ from sfumato.mechanisms.filter.vae_networks import elu_chain, kl_to_prior, poste
 from sfumato.mechanisms.label_targets import label_loss, target, told
 from sfumato.mechanisms.parameters import learning_rate, number, whole
 from sfumato.mechanisms.training import CONTINUED, train
-from sfumato.nets.training_loop import as_tensor, decay_rate, forward_in_batches, minibatches, take_step
+from sfumato.nets.training_loop import adam, as_tensor, decay_rate, forward_in_batches, minibatches, take_step
 
 _HIDDEN = (300, 300)
 """Encoder and decoder, as ``vae``'s: the rows of a table differ by the method alone."""
@@ -72,7 +72,7 @@ class FairAutoencoder(Mechanism):
         x, s = as_tensor(data.x), self._codes(data.private)
         y = target(*next(iter(data.utility.items())), data.schema)
         self._prepare(s)
-        optimisers = {name: torch.optim.Adam(list(parts), self.rate) for name, parts in self._trained().items()}
+        optimisers = {name: adam(list(parts), self.rate) for name, parts in self._trained().items()}
 
         def epoch(number: int) -> dict[str, float]:
             seed = derive_seed(self.seed, self.name, "epoch", number)

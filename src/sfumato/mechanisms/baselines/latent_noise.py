@@ -25,7 +25,7 @@ from sfumato.mechanisms.parameters import choice, learning_rate, number, whole
 from sfumato.mechanisms.storage import load_state_of
 from sfumato.nets.autoencoders import autoencoder, standardise, unstandardised
 from sfumato.nets.encoders import classifier
-from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches, take_step
+from sfumato.nets.training_loop import adam, as_tensor, channels_last, forward_in_batches, take_step
 
 Way = Literal["uniform", "gaussian", "pca", "dithered"]
 Learns = Literal["records", "labels"]
@@ -104,7 +104,7 @@ class LatentNoise(Mechanism):
         """The hardening of ``ars`` without its noise and its adversaries."""
         x, labels = as_tensor(own.x), [target(label, codes, own.schema) for label, codes in own.utility.items()]
         tasks = nn.ModuleList(classifier((self.latent,), own.schema.width(label)) for label in own.utility)
-        optimiser = torch.optim.Adam([*self.encoder_.parameters(), *tasks.parameters()], self.rate)
+        optimiser = adam([*self.encoder_.parameters(), *tasks.parameters()], self.rate)
 
         def play(rows: Tensor) -> dict[str, float]:
             z = self.encoder_(x[rows])

@@ -25,7 +25,7 @@ from sfumato.mechanisms.filter.budget import enforce, mean_spent
 from sfumato.mechanisms.filter.filter_networks import Shape, filters
 from sfumato.mechanisms.label_targets import guess_loss, targets, told, widths
 from sfumato.mechanisms.storage import load_state_of, state_of
-from sfumato.nets.training_loop import decay_rate, take_step
+from sfumato.nets.training_loop import adam, decay_rate, take_step
 from sfumato.privacy.divergence import Divergence, divergence
 
 ROUNDS = 50
@@ -118,9 +118,9 @@ class MinMaxGame:
         self.h = BatchedMLP(users, latent, *rules.hidden, sum(self.private_classes))
         self.nu = BatchedMLP(users, latent, *rules.hidden, sum(self.utility_classes))
         self.optimisers = {
-            "f": torch.optim.Adam(self.f.parameters(), rules.rate),
-            "h": torch.optim.Adam(self.h.parameters(), 2 * rules.rate),
-            "nu": torch.optim.Adam(self.nu.parameters(), 2 * rules.rate),
+            "f": adam(self.f.parameters(), rules.rate),
+            "h": adam(self.h.parameters(), 2 * rules.rate),
+            "nu": adam(self.nu.parameters(), 2 * rules.rate),
         }
         if rules.first_noise > 0:
             self._begin_noisy()

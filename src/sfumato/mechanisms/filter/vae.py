@@ -26,7 +26,15 @@ from sfumato.mechanisms.filter.binary_columns import BinaryColumns
 from sfumato.mechanisms.filter.vae_networks import AUTOENCODERS, kl_to_prior, lipschitz_excess, posterior
 from sfumato.mechanisms.parameters import choice, learning_rate, number, whole
 from sfumato.mechanisms.training import train
-from sfumato.nets.training_loop import as_tensor, channels_last, decay_rate, forward_in_batches, minibatches, take_step
+from sfumato.nets.training_loop import (
+    adam,
+    as_tensor,
+    channels_last,
+    decay_rate,
+    forward_in_batches,
+    minibatches,
+    take_step,
+)
 
 _WIDE = 48
 """Pictures of at least this side get a convolutional autoencoder."""
@@ -84,7 +92,7 @@ class VAE(Mechanism):
             self._columns.learn(data.x)
         x = as_tensor(data.x)
         parameters = [*self.encoder_.parameters(), *self.decoder_.parameters()]
-        optimiser = torch.optim.Adam(parameters, self.rate)
+        optimiser = adam(parameters, self.rate)
 
         def epoch(number: int) -> dict[str, float]:
             seed = derive_seed(self.seed, "vae", "epoch", number)

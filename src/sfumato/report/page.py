@@ -36,9 +36,9 @@ Json = dict[str, Any]
 
 _MARKS = (
     "Each mark lies between what the best attack gets with no defence (left end) and what a guesser who sees nothing "
-    "gets (right end); for utility, between the majority guess and raw data. The bar is the 95 % interval. Further right "
-    "is better for the owner; errors are on a logarithmic scale. Leakage places the best attack between that guesser "
-    "(0 %) and the best attack on an undefended release (100 %)."
+    "gets (right end); for utility, between the majority guess and raw data. The bar is the 95 % interval. Further "
+    "right is better for the owner; errors are on a logarithmic scale. Leakage places the best attack between that "
+    "guesser (0 %) and the best attack on an undefended release (100 %)."
 )
 _FEW = 4  # records beside the front where each has several guesses
 

@@ -53,7 +53,8 @@ def trust_warnings(runs: Sequence[Run]) -> tuple[str, ...]:
         for run in runs
         if _refuted(run)
     ]
-    warnings += [f"{run.title}: {said}." for run in runs for said in useless(run.utility, students=run.traits.synthetic)]
+    for run in runs:
+        warnings += [f"{run.title}: {said}." for said in useless(run.utility, students=run.traits.synthetic)]
     mixed = mixed_versions((score.attack, score.attack_version) for run in runs for score in run.attacks)
     warnings += [
         f"Figures of {attack} come from versions {listed([str(version) for version in versions])} of the attack "

@@ -19,6 +19,7 @@ from sfumato.cli import (
     gate_commands,
     release_command,
     report_commands,
+    serve_command,
     sweep_command,
     verify_command,
 )
@@ -70,6 +71,7 @@ app.command()(audit_command.audit)
 app.command()(sweep_command.sweep)
 app.command()(gate_commands.gate)
 app.command()(verify_command.verify)
+app.command()(serve_command.serve)
 app.command()(report_commands.report)
 app.command()(report_commands.reproduce)
 

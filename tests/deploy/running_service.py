@@ -108,7 +108,9 @@ def read_answer(raw: socket.socket) -> tuple[int, dict[str, Any]]:
     found = b""
     while True:
         head, gap, body = found.partition(b"\r\n\r\n")
-        length = next((int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if b"content-length" in line), 0)
+        length = next(
+            (int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if b"content-length" in line), 0
+        )
         if gap and len(body) >= length:
             return int(head.split(b" ")[1]), json.loads(body[:length] or b"{}")
         piece = raw.recv(65536)

@@ -17,8 +17,8 @@ _PARTS = 100
 def swapped(bins: Codes, component: Codes, starts: Codes, goal: Doubles, rng: np.random.Generator) -> Codes:
     """Rows (n, columns) with values of a column swapped between rows of the same ``component`` (n,).
 
-    ``goal`` (S, S) holds the expected counts of every pair of bins. A swap changes no count of a single column, and none
-    of a component; it is kept if Σ (count − goal)² falls. Swaps tried together do not see each other.
+    ``goal`` (S, S) holds the expected counts of every pair of bins. A swap changes no count of a single column, and
+    none of a component; it is kept if Σ (count − goal)² falls. Swaps tried together do not see each other.
     """
     rows, columns = bins.shape
     flat = bins + starts[:-1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -93,7 +94,7 @@ class Ensemble:
         components = len(boxes)
         goal, weight = (np.zeros((width, width)) for _ in range(2))
         apart, of = np.ones((width, width)), np.zeros((width, len(tables.sizes)))
-        parts = [slice(start, end) for start, end in zip(starts, starts[1:], strict=False)]
+        parts = [slice(start, end) for start, end in pairwise(starts)]
         for place, part in enumerate(parts):
             apart[part, part] = 0.0
             of[part, place] = 1.0
@@ -172,12 +173,7 @@ def allotted(tables: Tables, shares: Doubles, components: int) -> Masks:
     if tables.masks is None:
         return np.ones((components, width), dtype=np.bool_)
     starts = tables.starts
-    holds = np.array(
-        [
-            min(float((shares[a:b] * box[a:b]).sum()) for a, b in zip(starts, starts[1:], strict=False))
-            for box in tables.masks
-        ]
-    )
+    holds = np.array([min(float((shares[a:b] * box[a:b]).sum()) for a, b in pairwise(starts)) for box in tables.masks])
     part = np.sqrt(holds) / np.sqrt(holds).sum()
     counts = np.maximum(2, np.floor(part * components)).astype(int)
     counts[int(part.argmax())] += max(0, components - int(counts.sum()))

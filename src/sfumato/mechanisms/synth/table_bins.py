@@ -24,11 +24,14 @@ class Bins(nn.Module):
     A column of no more cells than ``BINS`` keeps them. The shapes follow from the declared columns alone.
     """
 
-    def __init__(self, cells: tuple[Cells, ...], cuts: tuple[tuple[int, ...], ...]) -> None:
-        """``cuts`` are, for each column, cells at which a bin has to begin."""
+    def __init__(self, cells: tuple[Cells, ...], kinds: tuple[Codes, ...]) -> None:
+        """``kinds`` (cells,) are codes for each column: cells of different codes are never joined."""
         super().__init__()
-        self.cells, self.cuts = cells, cuts
-        self.most = tuple(min(one.count, MOST_BINS) for one in cells)
+        self.cells, self.kinds = cells, kinds
+        self.most = tuple(
+            min(one.count, MOST_BINS + int(np.count_nonzero(np.diff(kind))))
+            for one, kind in zip(cells, kinds, strict=True)
+        )
         for place, (one, most) in enumerate(zip(cells, self.most, strict=True)):
             self.register_buffer(f"bin_{place}", torch.arange(one.count).clamp(max=most - 1))
             self.register_buffer(f"share_{place}", torch.ones(one.count, dtype=torch.float64))
@@ -44,7 +47,7 @@ class Bins(nn.Module):
     def join(self, place: int, counts: Doubles, deviation: float) -> tuple[Doubles, Doubles]:
         """Join a column's cells by their noisy counts; return the counts of the bins and the deviations of those."""
         one = self.cells[place]
-        bins = joined(one, counts, deviation, self.cuts[place])
+        bins = joined(one, counts, deviation, self.kinds[place])
         self.get_buffer(f"bin_{place}").copy_(torch.as_tensor(bins))
         self.get_buffer(f"share_{place}").copy_(torch.as_tensor(_shares(one, counts, deviation, bins)))
         return np.bincount(bins, counts), deviation * np.sqrt(np.bincount(bins))
@@ -73,24 +76,26 @@ class Bins(nn.Module):
         return order[torch.searchsorted(heights, pick, right=True).clamp(max=len(order) - 1)]
 
 
-def joined(cells: Cells, counts: Doubles, deviation: float, cuts: tuple[int, ...]) -> Codes:
-    """The bin of each cell: numbers cut at quantiles of their noisy counts and at ``cuts``; rare categories pooled.
+def joined(cells: Cells, counts: Doubles, deviation: float, kinds: Codes) -> Codes:
+    """The bin of each cell: numbers cut at quantiles of their noisy counts, rare categories pooled, kinds kept apart.
 
-    An end of a number's range that stands out is a bin, as is what is missing. A value that holds more than a bin's part
-    is one by itself: quantiles on both its sides are cut off at it.
+    An end of a number's range that stands out is a bin, as is what is missing. A value that holds more than a bin's
+    part is one by itself: quantiles on both its sides are cut off at it.
     """
-    if not cells.ordered:
-        return np.arange(cells.count) if cells.count <= BINS else pooled(counts, deviation, MOST_BINS)
-    last = cells.ordered
-    if last <= BINS:
+    if cells.count <= BINS:
         return np.arange(cells.count)
+    if not cells.ordered:
+        bins = pooled(counts, deviation, MOST_BINS)
+        return np.asarray(np.unique(bins * (kinds.max() + 1) + kinds, return_inverse=True)[1])
+    last = cells.ordered
     rising = np.cumsum(np.clip(counts[:last], 0.0, None))
     rising = rising / max(rising[-1], 1e-12)
     begins = {int(np.argmin(np.abs(rising - part))) + 1 for part in np.arange(1, BINS) / BINS}
-    must = {cut for cut in cuts if 0 < cut < last}
-    ends = ((counts[0], counts[1:4], 1), (counts[last - 1], counts[last - 4 : last - 1], last - 1))
-    must |= {cut for end, near, cut in ends if end > max(_STANDS_OUT * deviation, 2.0 * near.mean())}
-    begins = {begin for begin in begins if all(abs(begin - cut) > 1 or begin == cut for cut in cuts)} | must
+    must = {int(cut) + 1 for cut in np.flatnonzero(np.diff(kinds[:last]))}
+    begins = {begin for begin in begins if all(abs(begin - cut) > 1 for cut in must)} | must
+    if last > 8:
+        ends = ((counts[0], counts[1:4], 1), (counts[last - 1], counts[last - 4 : last - 1], last - 1))
+        begins |= {cut for end, near, cut in ends if end > max(_STANDS_OUT * deviation, 2.0 * near.mean())}
     firsts = np.zeros(cells.count, dtype=np.int64)
     firsts[[begin for begin in begins if 0 < begin < last]] = 1
     firsts[last:] = 1

@@ -6,8 +6,8 @@ Every record is cut into bins, one a column; it falls into one cell of each tabl
 2. ``pairs``: the tables of all pairs of columns, those with more to say measured with less noise.
 
 All tables of a question are one answer: with wₜ the weight of table t and Σ wₜ² = 1, a record moves the answer by
-√(Σ wₜ²) = 1 in L2, the sensitivity, and table t has noise σ/wₜ. Weights of the second question follow from the answer to
-the first. An ensemble of mixtures of products is fitted to the answers, and its rows are its counts, rounded.
+√(Σ wₜ²) = 1 in L2, the sensitivity, and table t has noise σ/wₜ. Weights of the second question follow from the answer
+to the first. An ensemble of mixtures of products is fitted to the answers, and its rows are its counts, rounded.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from sfumato.mechanisms.synth.column_cells import cells_of
 from sfumato.mechanisms.synth.consistent_marginals import Doubles, Pair, nearest
 from sfumato.mechanisms.synth.fixed_sums import keep_sums
 from sfumato.mechanisms.synth.methods.method import Method, Task
-from sfumato.mechanisms.synth.product_mixture import Ensemble, Tables, enough
+from sfumato.mechanisms.synth.product_mixture import Ensemble, Masks, Tables, enough
 from sfumato.mechanisms.synth.rounded_rows import rounded_rows
-from sfumato.mechanisms.synth.table_bins import MOST_BINS, Bins
+from sfumato.mechanisms.synth.structural_zeros import boxes, signatures
+from sfumato.mechanisms.synth.table_bins import Bins
 from sfumato.privacy.ledger import Ask, Plan, calibrated
 from sfumato.privacy.query_counter import Counter, Records, deviations
 
@@ -54,7 +55,9 @@ class Marginals(Method):
     def __init__(self, task: Task) -> None:
         super().__init__(task)
         self.cells = cells_of(task.schema)
-        self.bins = Bins(self.cells, ((),) * len(self.cells))
+        self.boxes = boxes(task.schema, self.cells, task.classes)
+        kinds = tuple(signatures(self.boxes, place) for place in range(len(self.cells)))
+        self.bins = Bins(self.cells, kinds)
         self.most = (*self.bins.most, *((task.classes,) if task.classes > 1 else ()))
         self.pairs = tuple(combinations(range(len(self.most)), 2))
         numbers = sum(self.most[i] * self.most[j] for i, j in self.pairs)
@@ -78,7 +81,7 @@ class Marginals(Method):
         ones = self._columns(counter, noise[COLUMNS])
         sizes = tuple(len(counts) for counts, _ in ones)
         pairs = self._pairs(counter, noise[PAIRS], ones) if self.pairs else {}
-        tables = Tables(sizes, ones, pairs)
+        tables = Tables(sizes, ones, pairs, self._masks() if self.task.schema.rules else None)
         steps, seed = self.task.steps or STEPS, self.task.seed
         components = enough(tables, COMPONENTS, min(steps, _TRIAL_STEPS), seed, 2)
         self.model.fill(Ensemble(tables, components, MEMBERS, seed).fit(steps), sizes)
@@ -99,6 +102,14 @@ class Marginals(Method):
             if place < len(self.cells)
             else (table, np.full(len(table), deviation))
             for place, (table, deviation) in enumerate(cells)
+        )
+
+    def _masks(self) -> Masks:
+        """The boxes in bins, (boxes, S): a bin's cells are all alike to the rules."""
+        firsts = [np.unique(self.bins.of(place), return_index=True)[1] for place in range(len(self.cells))]
+        firsts += [np.arange(size) for size in self.most[len(self.cells) :]]
+        return np.stack(
+            [np.concatenate([side[cells] for side, cells in zip(box, firsts, strict=True)]) for box in self.boxes]
         )
 
     def _labels(self, records: Records) -> list[Tensor]:
@@ -156,7 +167,7 @@ class Marginals(Method):
 
 
 class _Model(nn.Module):
-    """A mixture in buffers of fixed shapes: ``weight`` (most components,), ``chance`` (most components, Σ most bins)."""
+    """A mixture in buffers of fixed shapes: ``weight`` (components,), ``chance`` (components, Σ most bins)."""
 
     weight: Tensor
     chance: Tensor

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import struct
 from collections.abc import Callable
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from sfumato.deploy.serve.settings import ServeSettings
 
@@ -35,6 +37,7 @@ class PatientHttp(HttpToolsProtocol):
         self._in_head = True
         self._head_timer: asyncio.TimerHandle | None = None
         self._stall_timer: asyncio.TimerHandle | None = None
+        self._running: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -46,6 +49,10 @@ class PatientHttp(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_head_timer()
         self._stop_stall_timer()
+        if self._running is not None and not self._running.response_complete:  # pipelined: not the newest one
+            self._running.disconnected = True
+            self._running.message_event.set()
+        self.pipeline.clear()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -64,6 +71,10 @@ class PatientHttp(HttpToolsProtocol):
         self._stop_head_timer()
         super().on_headers_complete()
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._in_head, self._head_bytes = True, 0
@@ -74,7 +85,7 @@ class PatientHttp(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         self._stop_stall_timer()
-        self._stall_timer = self._later(self.settings.stall_seconds, self.transport.abort)
+        self._stall_timer = self._later(self.settings.stall_seconds, self._reset)
 
     def resume_writing(self) -> None:
         self._stop_stall_timer()
@@ -83,13 +94,13 @@ class PatientHttp(HttpToolsProtocol):
     def timeout_keep_alive_handler(self) -> None:
         """Between requests nothing may be left to send: a client that did not read it by now never will."""
         if self.transport.get_write_buffer_size():
-            self.transport.abort()
+            self._reset()
         super().timeout_keep_alive_handler()
 
     def shutdown(self) -> None:
         super().shutdown()
         if self.transport.is_closing():
-            self._later(self.settings.stall_seconds, self.transport.abort)
+            self._later(self.settings.stall_seconds, self._reset)
 
     def _await_head(self) -> None:
         self._stop_head_timer()
@@ -107,7 +118,14 @@ class PatientHttp(HttpToolsProtocol):
         head = f"HTTP/1.1 {status} {_PHRASES[status]}\r\ncontent-type: application/json\r\n{more}"
         self.transport.write(f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n{body}".encode())
         self.transport.close()
-        self._later(self.settings.stall_seconds, self.transport.abort)
+        self._later(self.settings.stall_seconds, self._reset)
+
+    def _reset(self) -> None:
+        """Give up what is not sent: at once, or the kernel would keep it for minutes."""
+        raw = self.transport.get_extra_info("socket")
+        if raw is not None:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.transport.abort()
 
     def _later(self, seconds: float, call: Callable[[], object]) -> asyncio.TimerHandle:
         return self.loop.call_later(seconds, call)

@@ -25,6 +25,7 @@ from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism, Progress
+from sfumato.mechanisms.halves import Halves, plain_halves
 from sfumato.mechanisms.parameters import whole
 from sfumato.mechanisms.record_checks import check_private
 from sfumato.nets.training_loop import as_tensor, forward_in_batches
@@ -119,6 +120,10 @@ class LEACE(Mechanism):
 
     def public_encoder(self) -> nn.Module:
         return self.eraser_
+
+    def halves(self) -> Halves:
+        """The eraser; whoever reads such vectors already reads these."""
+        return plain_halves(self.eraser_, None, self.schema_, ())
 
     def guarantee(self) -> Guarantee:
         return empirical(

@@ -1,7 +1,7 @@
 """Bundles for the playground, fitted on the embedded digits: python playground/models.py FOLDER [--page PAGE]
 
-Each mechanism at a few strengths, and a network without defence beside them. What is there stays, so an interrupted call
-goes on. With --page the bundles are laid into a static build, where the cloud halves run in the page as well.
+Each mechanism at a few strengths, and a network without defence beside them. What is there stays, so an interrupted
+call goes on. With --page the bundles are laid into a static build, where the cloud halves run in the page as well.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ constant:
 
     r(x) = x − W⁻¹ P W (x − μ),    W = Σ_xx^−½,  P the projection onto the columns of W Σ_xz
 
-with z the one-hot private labels, and the value of one that is a number. Nothing is drawn, and a release needs no label. What is not linear stays: a
-curved reader, or one that asks two numbers together, finds the label again.
+with z the one-hot private labels, and the value of one that is a number. Nothing is drawn, and a release needs no
+label. What is not linear stays: a curved reader, or one that asks two numbers together, finds the label again.
 """
 
 from __future__ import annotations

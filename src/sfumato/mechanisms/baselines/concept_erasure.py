@@ -27,6 +27,7 @@ from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism, Progress
 from sfumato.mechanisms.parameters import whole
 from sfumato.mechanisms.record_checks import check_private
+from sfumato.mechanisms.search_space import SearchSpace
 from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 _TOLERANCE = 0.01
@@ -81,6 +82,7 @@ class LEACE(Mechanism):
     """
 
     name = "leace"
+    searched = (SearchSpace("features", against=("attribute",)),)
 
     widest: int = whole(default=4096, low=2, high=20_000, help="most numbers in a record")
 

@@ -29,6 +29,7 @@ from sfumato.mechanisms.halves import Halves, plain_halves
 from sfumato.mechanisms.label_targets import target, told, widths
 from sfumato.mechanisms.parameters import whole
 from sfumato.mechanisms.record_checks import check_private
+from sfumato.mechanisms.search_space import SearchSpace
 from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 _TOLERANCE = 0.01
@@ -83,6 +84,7 @@ class LEACE(Mechanism):
     """
 
     name = "leace"
+    searched = (SearchSpace("features", against=("attribute",)),)
 
     widest: int = whole(default=4096, low=2, high=20_000, help="most numbers in a record")
 

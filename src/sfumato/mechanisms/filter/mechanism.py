@@ -33,6 +33,7 @@ from sfumato.mechanisms.halves import Half, Halves, noise_port, payload_port, pr
 from sfumato.mechanisms.halves.shipped_networks import Filtered, OneUser
 from sfumato.mechanisms.label_targets import target, told, widths
 from sfumato.mechanisms.parameters import learning_rate, number, whole
+from sfumato.mechanisms.search_space import SearchSpace, Span
 from sfumato.mechanisms.training import train
 from sfumato.nets.training_loop import as_tensor
 
@@ -51,6 +52,21 @@ class Filter(LatentMechanism):
     name = "filter"
     serves_numbers = True
     hides_numbers = True  # h regresses it, and the filter is told the number
+    searched = (
+        SearchSpace(
+            "features",
+            against=("attribute", "reconstruction"),
+            knobs={"beta": Span(0.05, 1.0, log=True), "budget": Span(30.0, 3000.0, log=True), "base": ("pca", "")},
+            starts=({"base": "pca"}, {"base": "pca", "beta": 0.15}, {"base": ""}),
+        ),
+        SearchSpace(
+            "records",
+            against=("attribute",),
+            knobs={"beta": Span(0.05, 1.0, log=True), "budget": Span(30.0, 3000.0, log=True)},
+            starts=({}, {"beta": 0.15}),
+            fixed={"base": "pca", "output": "data"},
+        ),
+    )
     shape: ClassVar[Shape] = "nonlinear"
     first_noise: ClassVar[float] = 0.5
     """Share of the budget that the noise begins with; training takes back what costs utility."""

@@ -163,7 +163,7 @@ def audit(
                 out=out or Path("runs") / release[0].stem,
                 say=talk.say,
             )
-        elif whole and folder is not None:
+        elif folder is not None and whole:
             several = audit_users(folder, effort=how, again=again, say=talk.say)
         elif folder is not None:
             scores = audit_run(folder, effort=how, again=again, say=talk.say)

@@ -15,10 +15,12 @@ from sfumato import __version__
 from sfumato.cli import (
     audit_command,
     device_commands,
+    doctor_command,
     fit_command,
     gate_commands,
     release_command,
     report_commands,
+    serve_command,
     sweep_command,
     verify_command,
 )
@@ -70,8 +72,10 @@ app.command()(audit_command.audit)
 app.command()(sweep_command.sweep)
 app.command()(gate_commands.gate)
 app.command()(verify_command.verify)
+app.command()(serve_command.serve)
 app.command()(report_commands.report)
 app.command()(report_commands.reproduce)
+app.command()(doctor_command.doctor)
 
 
 def main() -> None:

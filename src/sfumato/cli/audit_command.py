@@ -163,9 +163,9 @@ def audit(
                 out=out or Path("runs") / release[0].stem,
                 say=talk.say,
             )
-        elif whole:
+        elif folder is not None and whole:
             several = audit_users(folder, effort=how, again=again, say=talk.say)
-        else:
+        elif folder is not None:
             scores = audit_run(folder, effort=how, again=again, say=talk.say)
     if several:
         _show_several(several, users_table if whole else leakage_table, folder if whole else out, json)

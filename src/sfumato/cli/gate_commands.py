@@ -58,14 +58,13 @@ def gate(
     guessing fails whatever the limits are. --sign KEY signs the statement (default: gate.intoto.json in RUN).
     """
     from sfumato.cli.output import OUT, print_json, print_text
-    from sfumato.workflow.gate import audited_folders, keep
-    from sfumato.workflow.gate import gate as put
+    from sfumato.workflow.gate import audited_folders, gate_folder, keep
     from sfumato.workflow.gate_documents import write_junit, write_statement
     from sfumato.workflow.signing import check_key
 
     asked = _asked(policy, most or (), least or (), groups or (), require)
     check_key(sign)
-    found = [put(folder, asked, ledger=ledger) for folder in audited_folders(run)]
+    found = [gate_folder(folder, asked, ledger=ledger) for folder in audited_folders(run)]
     for one in found:
         keep(one, asked)
     if junit is not None:

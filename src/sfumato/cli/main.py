@@ -15,6 +15,7 @@ from sfumato import __version__
 from sfumato.cli import (
     audit_command,
     device_commands,
+    doctor_command,
     fit_command,
     gate_commands,
     release_command,
@@ -74,6 +75,7 @@ app.command()(verify_command.verify)
 app.command()(serve_command.serve)
 app.command()(report_commands.report)
 app.command()(report_commands.reproduce)
+app.command()(doctor_command.doctor)
 
 
 def main() -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sfumato.cli.options import Quiet, Threads
+from sfumato.core.errors import UsageError
 
 
 def serve(
     bundle: Annotated[Path, typer.Argument(help="A folder that sfumato export made.", metavar="BUNDLE")],
+    further: Annotated[
+        list[Path] | None, typer.Argument(help="More of them, with --playground.", metavar="[BUNDLE]...")
+    ] = None,
     host: Annotated[str, typer.Option("--host", help="Address to listen on; 0.0.0.0: all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free one.")] = 8080,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Processes, each with its own model.")] = 1,
@@ -30,6 +35,9 @@ def serve(
     ] = None,
     tls_cert: Annotated[Path | None, typer.Option("--tls-cert", help="Certificate chain (PEM).")] = None,
     tls_key: Annotated[Path | None, typer.Option("--tls-key", help="Private key of the certificate (PEM).")] = None,
+    playground: Annotated[
+        bool, typer.Option("--playground", help="Also a page at /playground/ that protects in the browser.")
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Serve the cloud half of BUNDLE over the Open Inference Protocol v2 until Ctrl-C or SIGTERM.
@@ -56,4 +64,11 @@ def serve(
         tls_cert=tls_cert,
         tls_key=tls_key,
     )
-    run(settings, quiet=quiet)
+    if not playground:
+        if further:
+            raise UsageError("serve takes one bundle; several only with --playground. Start a service for each.")
+        run(settings, quiet=quiet)
+        return
+    from sfumato.deploy.serve.playground_page import create_playground
+
+    run(settings, partial(create_playground, bundles=tuple(further or ())), quiet=quiet)

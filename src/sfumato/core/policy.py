@@ -92,7 +92,8 @@ class Policy:
     """Thresholds and, if asked, a kind of guarantee; see the module for the file.
 
     ``require`` is the kind of guarantee, ``epsilon`` and ``delta`` the most that a dp promise may spend, ``unit``
-    whom it must protect, ``epsilon_total`` the most ε of everything on the same records. ``review`` is the day after which the policy may not be used any more.
+    whom it must protect, ``epsilon_total`` the most ε of everything on the same records. ``review`` is the day after
+    which the policy may not be used any more.
     """
 
     thresholds: tuple[Threshold, ...] = ()

@@ -100,7 +100,9 @@ def reconcile(
         told = _says_nothing(column, parts)
         if told is None and column not in private and _counts_rows(column, parts):
             told = "it counts rows or people, which tells the files apart and nothing about anybody"
-            notes.append(f"column {column} counts rows or people: it is left out; if it names people, give it with --id")
+            notes.append(
+                f"column {column} counts rows or people: it is left out; if it names people, give it with --id"
+            )
         if told is not None:
             skipped.append((f"column {column}", told))
             continue

@@ -15,7 +15,13 @@ from typing import Any, Literal, get_args
 
 from sfumato.core.documents import json_value
 from sfumato.core.errors import DataError, unknown
+from sfumato.core.ports import CompanyRule, DType, KeyedBy, Law, Port, Source
 from sfumato.deploy.json_fields import FILE, Fields
+
+__all__ = [
+    "AnswerLabel", "Bundle", "CompanyRule", "KeyedBy", "Manifest", "Port", "Preprocessing", "Program", "parse_manifest",
+    "read_bundle",
+]  # fmt: skip
 
 MANIFEST = "manifest.json"
 FORMAT = "sfumato-bundle"
@@ -24,51 +30,12 @@ PROGRAMS = ("device", "cloud", "finish", "sampler", "attacker")
 """What a bundle may hold, in the order in which a record meets them."""
 
 RecordKind = Literal["image", "signal", "audio", "table", "vectors"]
-Source = Literal["record", "private", "drawn", "company", "payload", "answer", "kept", "class"]
-Law = Literal["normal", "laplace", "uniform", "orthogonal", "rotation", "bits"]
-DType = Literal["float32", "int64"]
 
 LARGEST_MANIFEST = 16 << 20
 LARGEST_PROGRAM = 2**31 - 1
 MOST_NUMBERS = 2**28
 """In a tensor of one record."""
 MOST_AXES, MOST_TENSORS, MOST_LABELS, MOST_CLASSES = 8, 16, 1000, 100_000
-
-
-@dataclass(frozen=True)
-class KeyedBy:
-    """How a drawn value follows from the device's secret, so that the same record has the same value again.
-
-    purposes  what the secret is narrowed to, one keyed hash after the other
-    by        ``record``: another value for each record; ``device``: one for all
-    """
-
-    purposes: tuple[str, ...]
-    by: Literal["record", "device"]
-
-
-@dataclass(frozen=True)
-class Port:
-    """One input or output of a program.
-
-    ``shape`` begins with −1, the number of things along ``axis``: ports with one axis have equally many. ``source``
-    says where an input comes from, ``law`` how it is drawn. An output with a ``grid`` has multiples of it alone.
-    """
-
-    name: str
-    dtype: DType
-    shape: tuple[int, ...]
-    axis: str = "batch"
-    source: Source | None = None
-    law: Law | None = None
-    keyed: KeyedBy | None = None
-    range: tuple[float, float] | None = None
-    grid: float | None = None
-
-    @property
-    def row(self) -> tuple[int, ...]:
-        """The shape of one thing."""
-        return self.shape[1:]
 
 
 @dataclass(frozen=True)
@@ -106,24 +73,6 @@ class AnswerLabel:
     def width(self) -> int:
         """Scores that belong to it."""
         return len(self.classes) or 1
-
-
-@dataclass(frozen=True)
-class CompanyRule:
-    """Who may stand in a message beside a record (``phase``); the rules are those of docs/phase.md.
-
-    rows         d, the rows of a message
-    reflections  keys from O(d) and not SO(d); rows are shuffled before they are turned
-    grouped      groups of d records that stay together; else any others of the batch, as published
-    kept         whether company follows from the device's secret and stays for ever
-    records      what the records are, as the device's store of companies remembers it
-    """
-
-    rows: int
-    reflections: bool
-    grouped: bool
-    kept: bool
-    records: str
 
 
 @dataclass(frozen=True)

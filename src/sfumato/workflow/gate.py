@@ -75,7 +75,7 @@ def audited_folders(path: Path) -> list[Path]:
     raise DataError(f"{path} holds no audit (no scores.json): name a run folder, a sweep or the audit of a release.")
 
 
-def gate(path: Path, policy: Policy, *, today: datetime.date | None = None, ledger: Path | None = None) -> Gate:
+def gate_folder(path: Path, policy: Policy, *, today: datetime.date | None = None, ledger: Path | None = None) -> Gate:
     """Put the policy to the audit in one folder, or to the figures that a release carries.
 
     What was spent on the same records is in the ``ledger`` of the data, by default beside them.

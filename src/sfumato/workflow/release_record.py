@@ -1,6 +1,7 @@
 """The content of ``release.json``: everything that the papers of a release say, as plain values.
 
-The card, ``croissant.json`` and the registry's entry are rendered from it alone, so that they can be checked against it.
+The card, ``croissant.json`` and the registry's entry are rendered from it alone, so that they can be checked against
+it.
 """
 
 from __future__ import annotations

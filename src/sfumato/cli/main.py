@@ -14,6 +14,7 @@ import typer
 from sfumato import __version__
 from sfumato.cli import (
     audit_command,
+    deploy_commands,
     device_commands,
     fit_command,
     gate_commands,
@@ -70,6 +71,7 @@ app.command()(audit_command.audit)
 app.command()(sweep_command.sweep)
 app.command()(gate_commands.gate)
 app.command()(verify_command.verify)
+app.command()(deploy_commands.export)
 app.command()(report_commands.report)
 app.command()(report_commands.reproduce)
 

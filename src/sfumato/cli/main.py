@@ -14,6 +14,7 @@ import typer
 from sfumato import __version__
 from sfumato.cli import (
     audit_command,
+    deploy_commands,
     device_commands,
     doctor_command,
     fit_command,
@@ -73,6 +74,7 @@ app.command()(sweep_command.sweep)
 app.command()(gate_commands.gate)
 app.command()(verify_command.verify)
 app.command()(serve_command.serve)
+app.command()(deploy_commands.export)
 app.command()(report_commands.report)
 app.command()(report_commands.reproduce)
 app.command()(doctor_command.doctor)

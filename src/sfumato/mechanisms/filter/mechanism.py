@@ -183,7 +183,7 @@ class Filter(LatentMechanism):
     def guarantee(self) -> Guarantee:
         return empirical(
             f"Every latent of {self.base_.title} is perturbed within a mean budget of {self.budget:g} ({self._unit()}; "
-            f"{self.spent_.divergence:.3g} spent on {self.spent_.records} held-out records{self._moved()}). The budget "
+            f"{self.spent_.divergence:.3g} spent on held-out records{self._moved()}). The budget "
             "bounds the distortion, not the leak: what the release says about a private label is what the attacks of "
             "the audit measured."
         )

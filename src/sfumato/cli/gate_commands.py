@@ -63,7 +63,7 @@ def gate(
     from sfumato.workflow.gate_documents import write_junit, write_statement
     from sfumato.workflow.signing import check_key
 
-    asked = _asked(policy, most or (), least or (), groups or (), require)
+    asked = asked_policy(policy, most or (), least or (), groups or (), require)
     check_key(sign)
     found = [put(folder, asked, ledger=ledger) for folder in audited_folders(run)]
     for one in found:
@@ -105,7 +105,7 @@ def check(file: Annotated[Path, typer.Argument(help="A policy file.", metavar="F
     print_result(json, {**found.to_json(), "digest": found.digest}, "\n".join([*lines, f"digest {found.digest}"]))
 
 
-def _asked(
+def asked_policy(
     file: Path | None, most: Sequence[str], least: Sequence[str], groups: Sequence[str], require: str | None
 ) -> Policy:
     """The policy of the file, with the flags in place of what it says of the same."""

@@ -17,6 +17,7 @@ from sfumato.cli import (
     device_commands,
     fit_command,
     gate_commands,
+    protect_command,
     release_command,
     report_commands,
     sweep_command,
@@ -68,6 +69,7 @@ app.command()(fit_command.fit)
 app.command()(release_command.release)
 app.command()(audit_command.audit)
 app.command()(sweep_command.sweep)
+app.command()(protect_command.protect)
 app.command()(gate_commands.gate)
 app.command()(verify_command.verify)
 app.command()(report_commands.report)

@@ -19,6 +19,7 @@ from sfumato.cli import (
     doctor_command,
     fit_command,
     gate_commands,
+    protect_command,
     release_command,
     report_commands,
     serve_command,
@@ -71,6 +72,7 @@ app.command()(fit_command.fit)
 app.command()(release_command.release)
 app.command()(audit_command.audit)
 app.command()(sweep_command.sweep)
+app.command()(protect_command.protect)
 app.command()(gate_commands.gate)
 app.command()(verify_command.verify)
 app.command()(serve_command.serve)

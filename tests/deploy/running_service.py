@@ -46,9 +46,13 @@ class Running:
     def netloc(self) -> str:
         return urlsplit(self.url).netloc
 
+    def strange_lines(self) -> list[str]:
+        """Lines of stderr that are no JSON."""
+        return [line for line in self.lines if not line.startswith("{")]
+
     def events(self, name: str) -> list[dict[str, Any]]:
         """Lines of the log."""
-        found = [json.loads(line) for line in self.lines]
+        found = [json.loads(line) for line in self.lines if line.startswith("{")]
         return [one for one in found if one["event"] == name]
 
     def connect(self, seconds: float = 10.0) -> socket.socket:

@@ -13,7 +13,6 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-
 from tests.deploy.made_bundle import NAME, WIDTH, answer, write_bundle
 from tests.deploy.running_service import Running, running
 

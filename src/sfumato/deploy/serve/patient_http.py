@@ -7,6 +7,7 @@ import json
 import socket
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import uvicorn
@@ -35,20 +36,20 @@ class PatientHttp(HttpToolsProtocol):
         self.settings = config.settings
         self._head_bytes = 0
         self._in_head = True
-        self._head_timer: asyncio.TimerHandle | None = None
-        self._stall_timer: asyncio.TimerHandle | None = None
+        self._timers: dict[str, asyncio.TimerHandle] = {}
         self._running: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._limit_kernel(transport)
         if len(self.connections) > self.settings.max_connections:
             self._end(503, "too many connections.", "retry-after: 1\r\n")
             return
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_head_timer()
-        self._stop_stall_timer()
+        for name in list(self._timers):
+            self._stop(name)
         if self._running is not None and not self._running.response_complete:  # pipelined: not the newest one
             self._running.disconnected = True
             self._running.message_event.set()
@@ -60,7 +61,7 @@ class PatientHttp(HttpToolsProtocol):
             return
         if self._in_head:
             self._head_bytes += len(data)
-            if self._head_timer is None:
+            if "head" not in self._timers:
                 self._await_head()
         super().data_received(data)
         if self._in_head and self._head_bytes > self.settings.max_head and not self.transport.is_closing():
@@ -68,7 +69,7 @@ class PatientHttp(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_head = False
-        self._stop_head_timer()
+        self._stop("head")
         super().on_headers_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
@@ -84,11 +85,10 @@ class PatientHttp(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._stop_stall_timer()
-        self._stall_timer = self._later(self.settings.stall_seconds, self._reset)
+        self._after("stall", self.settings.stall_seconds, self._reset)
 
     def resume_writing(self) -> None:
-        self._stop_stall_timer()
+        self._stop("stall")
         super().resume_writing()
 
     def timeout_keep_alive_handler(self) -> None:
@@ -100,11 +100,10 @@ class PatientHttp(HttpToolsProtocol):
     def shutdown(self) -> None:
         super().shutdown()
         if self.transport.is_closing():
-            self._later(self.settings.stall_seconds, self._reset)
+            self._after("end", self.settings.stall_seconds, self._reset)
 
     def _await_head(self) -> None:
-        self._stop_head_timer()
-        self._head_timer = self._later(self.settings.head_seconds, self._slow_head)
+        self._after("head", self.settings.head_seconds, self._slow_head)
 
     def _slow_head(self) -> None:
         if self.cycle is not None and not self.cycle.response_complete:
@@ -118,24 +117,28 @@ class PatientHttp(HttpToolsProtocol):
         head = f"HTTP/1.1 {status} {_PHRASES[status]}\r\ncontent-type: application/json\r\n{more}"
         self.transport.write(f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n{body}".encode())
         self.transport.close()
-        self._later(self.settings.stall_seconds, self._reset)
+        self._after("end", self.settings.stall_seconds, self._reset)
 
     def _reset(self) -> None:
         """Give up what is not sent: at once, or the kernel would keep it for minutes."""
         raw = self.transport.get_extra_info("socket")
-        if raw is not None:
+        with suppress(OSError):  # it may be gone already
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.transport.abort()
 
-    def _later(self, seconds: float, call: Callable[[], object]) -> asyncio.TimerHandle:
-        return self.loop.call_later(seconds, call)
+    def _limit_kernel(self, transport: asyncio.Transport) -> None:
+        """What the kernel has taken over is not ours to time: it drops what the client does not take either."""
+        raw = transport.get_extra_info("socket")
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            with suppress(OSError):
+                raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * self.settings.stall_seconds))
 
-    def _stop_head_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+    def _after(self, name: str, seconds: float, call: Callable[[], object]) -> None:
+        """One timer of each name."""
+        self._stop(name)
+        self._timers[name] = self.loop.call_later(seconds, call)
 
-    def _stop_stall_timer(self) -> None:
-        if self._stall_timer is not None:
-            self._stall_timer.cancel()
-            self._stall_timer = None
+    def _stop(self, name: str) -> None:
+        timer = self._timers.pop(name, None)
+        if timer is not None:
+            timer.cancel()

@@ -30,7 +30,11 @@ def start_log(quiet: bool = False) -> None:
     """Send the service's and the HTTP server's log to stderr; with ``quiet`` warnings and errors only."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    for name, level in (("sfumato.serve", logging.INFO), ("uvicorn.error", logging.WARNING)):
+    for name, level in (
+        ("sfumato.serve", logging.INFO),
+        ("uvicorn.error", logging.WARNING),
+        ("asyncio", logging.ERROR),
+    ):
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler]
         logger.setLevel(logging.WARNING if quiet else level)

@@ -11,8 +11,8 @@ import signal
 import socket
 import ssl
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def run(settings: ServeSettings, make: MakeApp = create_plain, *, quiet: bool = 
     """
     start_log(quiet)
     _check_tls(settings)
-    with tempfile.TemporaryDirectory(prefix="sfumato-metrics-") as folder, suppress(KeyboardInterrupt):
+    with tempfile.TemporaryDirectory(prefix="sfumato-metrics-") as folder, _ended_by_signals():
         if settings.workers > 1:
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         app = make(settings)  # here too if there are several workers: what cannot be served is said before any starts
@@ -57,7 +57,20 @@ def run(settings: ServeSettings, make: MakeApp = create_plain, *, quiet: bool = 
             if settings.workers == 1:
                 _WorkerServer(_config(settings, lambda: app)).run(sockets=[bound])
             else:
-                _supervise(_config(settings, partial(_worker_app, settings, make, quiet)), bound)
+                config = _config(settings, partial(_worker_app, settings, make, quiet))
+                Multiprocess(config, target=_WorkerServer(config).run, sockets=[bound]).run()
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """uvicorn stops in good order and then raises the signal once more: inside, that is the end and no error."""
+    before = {one: signal.signal(one, signal.default_int_handler) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with suppress(KeyboardInterrupt):
+            yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 class _WorkerServer(uvicorn.Server):
@@ -72,15 +85,6 @@ class _WorkerServer(uvicorn.Server):
 def _worker_app(settings: ServeSettings, make: MakeApp, quiet: bool) -> ASGIApp:
     start_log(quiet)
     return make(settings)
-
-
-def _supervise(config: ServeConfig, bound: socket.socket) -> None:
-    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        Multiprocess(config, target=_WorkerServer(config).run, sockets=[bound]).run()
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
 
 
 def _config(settings: ServeSettings, factory: Callable[[], ASGIApp]) -> ServeConfig:

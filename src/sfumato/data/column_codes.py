@@ -184,11 +184,13 @@ def _numbers(values: Texts) -> Doubles | None:
 
 
 def _differently_written(parts: Sequence[Texts]) -> str | None:
-    """A value of a file that writes with a unit, a currency or thousands apart what is a number in another; else None."""
+    """A value that one file writes with a unit, a currency or thousands apart, a number in another file; else None."""
     plain = [_numbers(part) is not None for part in parts]
     if all(plain) or not any(plain):
         return None
-    known = {value for part, bare in zip(parts, plain, strict=True) if not bare for value in part if value is not None}
+    known: set[str] = {
+        value for part, bare in zip(parts, plain, strict=True) if not bare for value in part if value is not None
+    }
     if any(_ends(value) or _written(value) is None for value in known):
         return None
     return min(value for value in known if not _is_number(value))

@@ -62,8 +62,9 @@ class PlainTable:
         free = _once(name for name in names if name not in self.names)
         mine = _once(name for name in self.names if name not in names)
         new = {name: free[key] for key, name in mine.items() if key in free}
-        parts = ({new.get(name, name): one for name, one in part.items()} for part in (self.columns, self.wide))
-        return (PlainTable(*parts) if new else self), new
+        columns = {new.get(name, name): one for name, one in self.columns.items()}
+        wide = {new.get(name, name): one for name, one in self.wide.items()}
+        return PlainTable(columns, wide), new
 
 
 def _once(names: Iterable[str]) -> dict[str, str]:

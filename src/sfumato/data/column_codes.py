@@ -186,7 +186,8 @@ def _numbers(values: Texts) -> Doubles | None:
 def _differently_written(parts: Sequence[Texts]) -> str | None:
     """A value that one file writes with a unit, a currency or thousands apart, a number in another file; else None."""
     plain = [_numbers(part) is not None for part in parts]
-    if all(plain) or not any(plain):
+    numbers = any(bare and any(v is not None for v in part) for part, bare in zip(parts, plain, strict=True))
+    if all(plain) or not numbers:
         return None
     known: set[str] = {
         value for part, bare in zip(parts, plain, strict=True) if not bare for value in part if value is not None

@@ -64,10 +64,8 @@ def protect(
     """
     stored = policy if isinstance(policy, Policy) else Policy() if policy is None else read_policy(Path(policy))
     typed = policy_of(_items(max), _items(min), (), require or stored.require)
-    labels = {
-        name: [one] if isinstance(one, str) else one for name, one in (("utility", utility), ("private", private))
-    }
-    given = {**data, **{name: list(one) for name, one in labels.items() if one is not None}}
+    labels = {"utility": utility, "private": private}
+    named = {name: [one] if isinstance(one, str) else list(one) for name, one in labels.items() if one is not None}
     terms = Terms(None if within is None else seconds_of(within), candidates, effort_named(effort))
     return search(
         str(source),
@@ -78,7 +76,8 @@ def protect(
         terms=terms,
         say=say,
         watch=watch,
-        **given,
+        **data,
+        **named,
     )
 
 

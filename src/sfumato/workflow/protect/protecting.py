@@ -23,7 +23,7 @@ from sfumato.workflow.protect.candidates import Unfit, Way, ways_for
 from sfumato.workflow.protect.goal import Goal, check_labels, goal_of
 from sfumato.workflow.protect.judgement import fit_command, judged, moved_to_judgement
 from sfumato.workflow.protect.label_floors import LabelFloor, beyond_reach, check_follows, label_floors
-from sfumato.workflow.protect.outcome import Protected, Relaxed, facts, in_the_way, nearest, relaxed
+from sfumato.workflow.protect.outcome import Protected, Relaxed, facts, in_the_way, measured_floors, nearest, relaxed
 from sfumato.workflow.protect.private_fit import PrivateFit, fitted_once, private_fit
 from sfumato.workflow.protect.study_journal import StudyJournal
 from sfumato.workflow.protect.time_limit import TimeLimit
@@ -171,7 +171,7 @@ def _by_search(
         watch=watch,
     )
     attempted = search.run()
-    told = facts(attempted, found.unfit, found.floors, plan)
+    told = facts(attempted, found.unfit, found.floors, plan, goal.gated)
     best = next(iter(ranked(attempted)), None)
     placed = None if best is None else best.standing
     if best is None or placed is None or not (placed.passed or placed.near):
@@ -183,6 +183,7 @@ def _by_search(
     winner = moved_to_judgement(best.folder, out / WINNER)
     judged(winner, terms.effort, say)
     checks = _gated(winner, goal, terms)
+    told["measured_floors"] = measured_floors(read_json(winner / "scores.json"), goal.gated)
     told["plan"] = [*plan, f"chosen among {len(attempted)} candidates: {best.candidate}"]
     if not all(check.passed for check in checks):
         missed = in_the_way(attempted, (str(best.candidate), [check for check in checks if not check.passed]))
@@ -215,7 +216,7 @@ def _by_one_fit(goal: Goal, out: Path, found: Surveyed, fit: PrivateFit, terms: 
     winner = fitted_once(fit, goal, out / WINNER, terms.ledger, say)
     judged(winner, terms.effort, say)
     checks = _gated(winner, goal, terms)
-    told = facts((), found.unfit, found.floors, fit.plan) | {"cost": {"fits": 1, "attack_steps": 0}}
+    told = facts((), found.unfit, found.floors, fit.plan, goal.gated) | {"cost": {"fits": 1, "attack_steps": 0}}
     named = str(fit.candidate)
     about = _winner(fit.candidate.way.mechanism, fit.candidate.params, named, goal, winner, checks)
     if not all(check.passed for check in checks):
@@ -245,7 +246,7 @@ def _unreachable(goal: Goal, out: Path, found: Surveyed, limits: Sequence[tuple[
         for limit, least, floor in limits
     ]
     plan = ["nothing was trained: a useful label by itself tells more than a limit allows"]
-    told = facts((), found.unfit, found.floors, plan)
+    told = facts((), found.unfit, found.floors, plan, goal.gated)
     return _stored(out, _not_released(goal, told, (), steps, None, ()))
 
 

@@ -15,6 +15,7 @@ from sfumato import __version__
 from sfumato.cli import (
     audit_command,
     device_commands,
+    explain_command,
     fit_command,
     gate_commands,
     protect_command,
@@ -69,6 +70,7 @@ app.command()(fit_command.fit)
 app.command()(release_command.release)
 app.command()(audit_command.audit)
 app.command()(sweep_command.sweep)
+app.command()(explain_command.explain)
 app.command()(protect_command.protect)
 app.command()(gate_commands.gate)
 app.command()(verify_command.verify)

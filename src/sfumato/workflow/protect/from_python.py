@@ -65,7 +65,9 @@ def protect(
     stored = policy if isinstance(policy, Policy) else Policy() if policy is None else read_policy(Path(policy))
     typed = policy_of(_items(max), _items(min), (), require or stored.require)
     labels = {"utility": utility, "private": private}
-    named = {name: [one] if isinstance(one, str) else list(one) for name, one in labels.items() if one is not None}
+    named: dict[str, Any] = {
+        name: [one] if isinstance(one, str) else list(one) for name, one in labels.items() if one is not None
+    }
     terms = Terms(None if within is None else seconds_of(within), candidates, effort_named(effort))
     return search(
         str(source),

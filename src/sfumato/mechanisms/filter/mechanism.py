@@ -31,7 +31,7 @@ from sfumato.mechanisms.filter.latent_mechanism import LatentMechanism
 from sfumato.mechanisms.filter.min_max_game import ROUNDS, Choice, Labels, MinMaxGame, Rules, Spent
 from sfumato.mechanisms.label_targets import target, told, widths
 from sfumato.mechanisms.parameters import learning_rate, number, whole
-from sfumato.mechanisms.search_space import SearchSpace, Span
+from sfumato.mechanisms.search_space import KnobRange, SearchSpace
 from sfumato.mechanisms.training import train
 from sfumato.nets.training_loop import as_tensor
 
@@ -54,14 +54,14 @@ class Filter(LatentMechanism):
         SearchSpace(
             "features",
             against=("attribute", "reconstruction"),
-            knobs={"beta": Span(0.05, 1.0, log=True), "budget": Span(30.0, 3000.0, log=True), "base": ("pca", "")},
+            knobs={"beta": KnobRange(0.05, 1.0, log=True), "budget": KnobRange(30.0, 3000.0, log=True), "base": ("pca", "")},
             starts=({"base": "pca"}, {"base": "pca", "beta": 0.15}, {"base": ""}),
             cost=5.0,
         ),
         SearchSpace(
             "records",
             against=("attribute",),
-            knobs={"beta": Span(0.05, 1.0, log=True), "budget": Span(30.0, 3000.0, log=True)},
+            knobs={"beta": KnobRange(0.05, 1.0, log=True), "budget": KnobRange(30.0, 3000.0, log=True)},
             starts=({}, {"beta": 0.15}),
             fixed={"base": "pca", "output": "data"},
             cost=5.0,

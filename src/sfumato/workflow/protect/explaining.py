@@ -12,7 +12,7 @@ from sfumato.data import load_splits
 from sfumato.mechanisms import mechanism_class
 from sfumato.mechanisms.registry import names
 from sfumato.mechanisms.search_space import LEAVES
-from sfumato.workflow.protect.candidates import Way, why_not
+from sfumato.workflow.protect.candidate_ways import Way, why_not
 from sfumato.workflow.protect.goal import Goal, check_labels
 from sfumato.workflow.protect.label_floors import LabelFloor, beyond_reach, label_floors
 

@@ -11,7 +11,7 @@ from sfumato.core.policy import Policy, policy_of, read_policy
 from sfumato.workflow.processes import Say
 from sfumato.workflow.protect.candidate_search import Watch
 from sfumato.workflow.protect.outcome import Protected
-from sfumato.workflow.protect.protecting import Terms, nothing_watched
+from sfumato.workflow.protect.protecting import SearchTerms, nothing_watched
 from sfumato.workflow.protect.protecting import protect as search
 from sfumato.workflow.protect.time_limit import seconds_of
 
@@ -68,7 +68,7 @@ def protect(
     named: dict[str, Any] = {
         name: [one] if isinstance(one, str) else list(one) for name, one in labels.items() if one is not None
     }
-    terms = Terms(None if within is None else seconds_of(within), candidates, effort_named(effort))
+    terms = SearchTerms(None if within is None else seconds_of(within), candidates, effort_named(effort))
     return search(
         str(source),
         Path(out),

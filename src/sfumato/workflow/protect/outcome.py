@@ -12,7 +12,7 @@ from sfumato.core.policy import Policy
 from sfumato.core.run_folder import read_json
 from sfumato.workflow.gate import Check
 from sfumato.workflow.protect.candidate_search import Attempted, ranked
-from sfumato.workflow.protect.candidates import Unfit
+from sfumato.workflow.protect.candidate_ways import Unfit
 from sfumato.workflow.protect.label_floors import LabelFloor
 from sfumato.workflow.protect.margins import about_utility
 

@@ -149,8 +149,8 @@ def _check_people(schema: Schema, name: str) -> None:
     )
     if label is not None:
         raise UsageError(
-            f"{name}: '{label}' names the people, who are never split between owner, attacker and victims, so it cannot "
-            "be a label: leave it out. Every audit with named people tries to recognise them (reidentification)."
+            f"{name}: '{label}' names the people, who are never split between owner, attacker and victims, so it "
+            "cannot be a label: leave it out. Every audit with named people tries to recognise them (reidentification)."
         )
 
 

@@ -42,6 +42,7 @@ MOST_CLASSES = 256
 _HOME = {
     "mixture": ("mixture", "Mixture"),
     "tree": ("tree", "Tree"),
+    "marginals": ("marginals", "Marginals"),
     "embedding": ("embedding", "Embedding"),
     "dpsgd-gan": ("dpsgd_gan", "DPSGDGan"),
     "frozen-front": ("noise_layer", "FrozenFront"),

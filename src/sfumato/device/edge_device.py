@@ -144,7 +144,7 @@ class EdgeDevice:
             shuffled = np.argsort(randomness.uniform(rows.shape), axis=1)
         key_port = next(port for port in self._device.inputs if port.source == "drawn")
         turns = drawn(key_port, len(rows), randomness)
-        given = {
+        given: dict[str, npt.NDArray[Any]] = {
             "record": everyone[needed[order]],
             "company": np.take_along_axis(places, shuffled, axis=1).astype(np.int64),
             "drawn": turns,
@@ -172,7 +172,7 @@ class EdgeDevice:
             )
         if not np.isfinite(answer).all():
             raise DataError("the cloud's answer holds NaN or infinite values: ask again.")
-        given = {"answer": answer, "kept": key.rotations}
+        given: dict[str, npt.NDArray[Any]] = {"answer": answer, "kept": key.rotations}
         scores = np.concatenate(
             [
                 self._finish.run([given[str(port.source)][at : at + _AT_ONCE] for port in ports])

@@ -96,11 +96,8 @@ class IncomingRecords:
                 raise DataError(f"{path} holds no rows: give a column name for every value.")
             return self._rows(rows, path.name), len(rows) == 1
         if path.suffix.lower() != ".json":
-            value = [list(row.values()) for row in value]
-            value = value if self.kind == "vectors" else [value]  # a line of a signal's file is a moment
-            value = (
-                np.asarray(_numbers(value, path)).swapaxes(-1, -2) if self.kind == "signal" else _numbers(value, path)
-            )
+            lines = _numbers([list(row.values()) for row in value], path)
+            return self._array(lines.T if self.kind == "signal" else lines, raw=True)  # a signal's line is a moment
         return self._array(_numbers(value, path), raw=True)
 
     def _bytes(self, data: bytes, name: str) -> FloatArray:
@@ -202,8 +199,8 @@ def _resized(pixels: npt.NDArray[np.uint8], size: tuple[int, int], where: Place)
     top, left = (pixels.shape[0] - edge) // 2, (pixels.shape[1] - edge) // 2
     square = pixels[top : top + edge, left : left + edge]
     image = Image.fromarray(square[:, :, 0] if square.shape[2] == 1 else square)
-    found = np.asarray(image.resize((width, height), Image.Resampling.LANCZOS), dtype=np.uint8)
-    return found[:, :, None] if found.ndim == 2 else found
+    scaled = np.asarray(image.resize((width, height), Image.Resampling.LANCZOS), dtype=np.uint8)
+    return scaled[:, :, None] if scaled.ndim == 2 else scaled
 
 
 def _cells(raw: bytes, path: Path) -> list[dict[str, Any]]:

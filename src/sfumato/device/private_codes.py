@@ -33,8 +33,8 @@ def _values(name: str, told: Told, given: Any, records: int) -> list[Any]:
         if isinstance(source, Mapping) and name in source:
             value = source[name]
             values = list(value) if isinstance(value, (list, tuple, np.ndarray)) else [value] * records
-        elif _is_rows(source, name):
-            values = [one[name] for one in source]  # type: ignore[union-attr]
+        elif (rows := _rows(source, name)) is not None:
+            values = [row[name] for row in rows]
         else:
             continue
         if len(values) != records:
@@ -45,9 +45,10 @@ def _values(name: str, told: Told, given: Any, records: int) -> list[Any]:
     )
 
 
-def _is_rows(source: Any, name: str) -> bool:
+def _rows(source: Any, name: str) -> Sequence[Mapping[str, Any]] | None:
+    """Rows that all have a value of that name."""
     is_list = isinstance(source, (list, tuple)) and len(source) > 0
-    return is_list and all(isinstance(one, Mapping) and name in one for one in source)
+    return source if is_list and all(isinstance(one, Mapping) and name in one for one in source) else None
 
 
 def _code(label: AnswerLabel, value: Any, number: int) -> FloatArray:

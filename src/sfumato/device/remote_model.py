@@ -73,8 +73,8 @@ class RemoteModel:
             raise UsageError("the token holds blanks or odd characters: give it as the server's operator wrote it.")
         if token is not None and parts.scheme == "http" and not (plain or _is_here(parts.hostname)):
             raise UsageError(
-                f"a token over http to {parts.hostname} can be read by everyone on the way: use https (or plain=True in "
-                "a network that you trust)."
+                f"a token over http to {parts.hostname} can be read by everyone on the way: use https, or let it go "
+                "plainly (--plain, plain=True) through a network that you trust."
             )
         self.device = device if isinstance(device, EdgeDevice) else EdgeDevice(device)
         manifest = self.device.manifest

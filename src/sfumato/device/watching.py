@@ -43,9 +43,7 @@ class FolderWatch:
         if out.resolve() == folder.resolve():
             raise UsageError(f"answers cannot lie in {folder} itself: give another --out.")
         if device.manifest.encrypted and remote is None:
-            raise UsageError(
-                "an encrypted message is worth nothing without its key: give --to, so that it is answered."
-            )
+            raise UsageError("an encrypted message needs an answer while its key is here: give --to.")
         out.mkdir(parents=True, exist_ok=True)
         self._folder, self._out, self._device, self._remote = folder, out, device, remote
         self._private, self._say = private, say

@@ -81,7 +81,7 @@ def test_attacks_never_import_mechanisms() -> None:
 
 
 def test_importing_sfumato_is_light() -> None:
-    heavy = "{'torch', 'plotly', 'sklearn', 'pyarrow', 'flwr', 'ray'}"
+    heavy = "{'torch', 'jinja2', 'sklearn', 'pyarrow', 'flwr', 'ray'}"
     code = f"import sfumato, sfumato.cli.main, sys; sys.exit(bool({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

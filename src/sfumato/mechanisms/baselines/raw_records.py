@@ -16,6 +16,7 @@ from sfumato.mechanisms.encoder_mechanism import PlainNetwork
 from sfumato.mechanisms.halves import Halves, plain_halves
 from sfumato.mechanisms.halves.shipped_networks import Added
 from sfumato.mechanisms.parameters import flag, number
+from sfumato.mechanisms.search_space import SearchSpace, Span
 from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 
@@ -56,6 +57,15 @@ class Noisy(Undefended):
 
     name = "noisy"
     knob = "noise"
+    searched = (
+        SearchSpace(
+            "records",
+            against=("attribute", "reconstruction"),
+            knobs={"noise": Span(0.1, 3.0, log=True)},
+            starts=({"noise": 0.5}, {"noise": 1.5}),
+            cost=0.5,
+        ),
+    )
 
     noise: float = number(default=0.5, low=0.0, high=100.0, above_low=True, help="scale of the Laplace noise")
     clean: bool = flag(default=False, help="train the service's network without the noise, as the paper of ran does")

@@ -7,6 +7,7 @@ what to serve. What leaves is the perturbed latent z̃ = f(z, ε, y), or the rec
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,6 +34,7 @@ from sfumato.mechanisms.halves import Half, Halves, noise_port, payload_port, pr
 from sfumato.mechanisms.halves.shipped_networks import Filtered, OneUser
 from sfumato.mechanisms.label_targets import target, told, widths
 from sfumato.mechanisms.parameters import learning_rate, number, whole
+from sfumato.mechanisms.search_space import SearchSpace, Span
 from sfumato.mechanisms.training import train
 from sfumato.nets.training_loop import as_tensor
 
@@ -51,6 +53,23 @@ class Filter(LatentMechanism):
     name = "filter"
     serves_numbers = True
     hides_numbers = True  # h regresses it, and the filter is told the number
+    searched = (
+        SearchSpace(
+            "features",
+            against=("attribute", "reconstruction"),
+            knobs={"beta": Span(0.05, 1.0, log=True), "budget": Span(30.0, 3000.0, log=True), "base": ("pca", "")},
+            starts=({"base": "pca"}, {"base": "pca", "beta": 0.15}, {"base": ""}),
+            cost=5.0,
+        ),
+        SearchSpace(
+            "records",
+            against=("attribute",),
+            knobs={"beta": Span(0.05, 1.0, log=True), "budget": Span(30.0, 3000.0, log=True)},
+            starts=({}, {"beta": 0.15}),
+            fixed={"base": "pca", "output": "data"},
+            cost=5.0,
+        ),
+    )
     shape: ClassVar[Shape] = "nonlinear"
     first_noise: ClassVar[float] = 0.5
     """Share of the budget that the noise begins with; training takes back what costs utility."""
@@ -194,6 +213,7 @@ class LinearFilter(Filter):
     """
 
     name = "filter-linear"
+    searched = tuple(replace(way, cost=2.0) for way in Filter.searched)
     shape = "linear"
     first_noise = 0.0
 

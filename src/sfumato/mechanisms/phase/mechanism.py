@@ -39,6 +39,7 @@ from sfumato.mechanisms.phase.cut import CutNetwork, generator, widen
 from sfumato.mechanisms.phase.device import Cloud, Device, encode
 from sfumato.mechanisms.phase.keys import hide, turn
 from sfumato.mechanisms.record_checks import check_records
+from sfumato.mechanisms.search_space import SearchSpace, Span
 from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches
 from sfumato.nets.unet import map_decoder
 
@@ -60,6 +61,15 @@ class Phase(CutNetwork):
     name = "phase"
     serves_numbers = False  # only classes are read from what comes back encrypted
     knob = "d"
+    searched = (
+        SearchSpace(
+            "messages",
+            against=("attribute", "reconstruction", "result", "row"),
+            knobs={"d": Span(2, 4, whole=True)},
+            starts=({"d": 2}, {"d": 4}),
+            promise="anonymity",
+        ),
+    )
     spare = ("critic", "inverter")
 
     d: int = whole(default=2, low=2, high=16, help="rows of a message: the record and d − 1 decoys")

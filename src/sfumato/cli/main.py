@@ -71,6 +71,7 @@ app.command()(sweep_command.sweep)
 app.command()(gate_commands.gate)
 app.command()(verify_command.verify)
 app.command()(report_commands.report)
+app.command()(report_commands.view)
 app.command()(report_commands.reproduce)
 
 

@@ -30,8 +30,13 @@ MAY_IMPORT = {
     "testing": {"core", "data", "attacks", "mechanisms", "auditing", "workflow"},
     "parties": {"core", "data", "mechanisms", "workflow"},
     "scale": {"core", "data", "mechanisms", "workflow"},
+    "deploy": {"core", "nets", "data", "mechanisms", "auditing", "report", "workflow"},
+    "device": {"core", "data", "mechanisms", "deploy"},
     "studies": {"core", "privacy", "mechanisms", "auditing", "report", "workflow", "parties"},
-    "cli": {"core", "data", "mechanisms", "auditing", "report", "workflow", "parties", "scale", "studies"},
+    "cli": {
+        *("core", "data", "mechanisms", "auditing", "report", "workflow", "parties", "scale", "deploy", "device"),
+        "studies",
+    },
 }
 
 

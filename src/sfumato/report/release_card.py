@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from sfumato.core.traits import Traits
 from sfumato.core.usefulness import served
 from sfumato.report.guarantees import covers_line, epsilon_line, kind_line, outside_line
 from sfumato.report.markdown import code, escaped, scalar, table_row
-from sfumato.report.wording import interval, leak, listed, measured, metric_name, named, number, reference
+from sfumato.report.wording import leak, listed, measured, metric_name, named, number, reference
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -83,8 +83,9 @@ def _view(record: Mapping[str, Any]) -> dict[str, Any]:
 def _leaves(record: Mapping[str, Any], traits: Traits) -> str:
     size = "×".join(map(str, record["payload_shape"]))
     what = "synthetic records" if traits.synthetic else "records" if traits.gives_records else "features"
-    names = listed([f"‘{label}’" for label in record["labels"]]) if record["labels"] else "none"
-    return f"{record['rows']:,} {what} ({size} numbers each); labels beside them: {names}"
+    names = [f"‘{label}’" for label in record["labels"]]
+    beside = f"labels beside them: {listed(names)}" if names else "no labels beside them"
+    return f"{record['rows']:,} {what} ({size} numbers each); {beside}"
 
 
 def _size_category(rows: int) -> str:
@@ -238,7 +239,7 @@ def _bounds(record: Mapping[str, Any], promise: Guarantee) -> dict[str, Any]:
     advantage = ["advantage over guessing", f"{bounds['advantage']:.3g}", got("advantage")]
     claim = audit.get("worst", {}).get("differential-privacy")
     claim = "not measured" if claim is None else f"ε ≥ {number(claim['value'], claim['metric'])}"
-    mu = "none" if bounds["mu"] is None else f"{bounds['mu']:.4g}"
+    mu = "–" if bounds["mu"] is None else f"{bounds['mu']:.4g}"
     one_line = f"ε = {promise.epsilon:.4g}, δ = {promise.delta:.3g}, μ = {mu}"
     return {
         "line": one_line,
@@ -261,7 +262,7 @@ def _limits(record: Mapping[str, Any], promise: Guarantee, traits: Traits) -> li
         said.append(
             "The figures are measurements by the attacks listed, on people who were set aside; another may do better."
         )
-        if record["audit"]["effort"].get("attack_steps", 0) < 200:  # noqa: PLR2004
+        if record["audit"]["effort"].get("attack_steps", 0) < 200:
             said.append("The audit took little effort: low figures of attackers who hardly tried are no evidence.")
     if not promise.proven:
         said.append("Nothing is proven about this release.")

@@ -51,6 +51,11 @@ def terms_of(d: int, schema: Schema, origin: Origin) -> CompanyTerms:
     return CompanyTerms(d, repr((schema.kind, said)), origin.named)
 
 
+def encoded_terms(d: int, schema: Schema) -> CompanyTerms:
+    """Of records that come as numbers, without their raw values and subjects, as a device has them."""
+    return terms_of(d, schema, Origin(np.empty((0, *schema.shape), dtype=np.float32)))
+
+
 class Candidates(NamedTuple):
     """Records that may stand in messages: hashes of where they come from, and of what they look like to a network."""
 

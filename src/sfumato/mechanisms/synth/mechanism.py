@@ -22,6 +22,7 @@ from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism, Progress
 from sfumato.mechanisms.parameters import choice, number, text, whole
+from sfumato.mechanisms.search_space import SearchSpace
 from sfumato.mechanisms.synth.smooth_warps import BEND
 from sfumato.nets.training_loop import as_tensor
 from sfumato.privacy.ledger import PERSON, Ledger, calibrated, check_target, pld_epsilon
@@ -41,6 +42,7 @@ MOST_CLASSES = 256
 _HOME = {
     "mixture": ("mixture", "Mixture"),
     "tree": ("tree", "Tree"),
+    "marginals": ("marginals", "Marginals"),
     "embedding": ("embedding", "Embedding"),
     "dpsgd-gan": ("dpsgd_gan", "DPSGDGan"),
     "frozen-front": ("noise_layer", "FrozenFront"),
@@ -73,6 +75,16 @@ class Synth(Mechanism):
     name = "synth"
     knob = "epsilon"
     owner_share = 0.9
+    searched = (
+        SearchSpace(
+            "rows",
+            against=(
+                *("attribute", "reconstruction", "singling-out", "linkability", "inference", "copies", "membership"),
+                "differential-privacy",
+            ),
+            promise="dp",
+        ),
+    )
 
     method: str = text(
         default="auto", help=f"{', '.join(_HOME)} (the paper's), or auto: mixture for pictures, tree for tables"

@@ -86,14 +86,14 @@ def protect(
     from sfumato.cli.output import print_json
     from sfumato.cli.protect_view import SearchView, print_outcome
     from sfumato.workflow import Warrant
-    from sfumato.workflow.protect import Terms
+    from sfumato.workflow.protect import SearchTerms
     from sfumato.workflow.protect import protect as search
     from sfumato.workflow.protect.time_limit import seconds_of
 
     asked = asked_policy(policy, most or (), least or (), groups or (), (), require)
     given = data_config({}, data, x, utility, private, subject, limit, domain, shares)
     del given["source"]
-    terms = Terms(
+    terms = SearchTerms(
         seconds_of(within),
         candidates,
         effort_named(effort),

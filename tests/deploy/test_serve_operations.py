@@ -15,9 +15,9 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
+from benchmarks.made_bundle import CLASSES, NAME, WIDTH, answer, serialised, write_bundle
+from benchmarks.service_process import SRC, Running, read_answer, running, started
 from onnx import TensorProto, helper, numpy_helper
-from tests.deploy.made_bundle import CLASSES, NAME, WIDTH, answer, serialised, write_bundle
-from tests.deploy.running_service import SRC, Running, read_answer, running, started
 
 INFER = f"/v2/models/{NAME}/infer"
 TOKENS = ("first-token-0123456789", "second-token-9876543210")

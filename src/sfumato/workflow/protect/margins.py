@@ -96,7 +96,7 @@ def served_by(scores: Mapping[str, Any], policy: Policy) -> float:
 def about_utility(check: Check) -> bool:
     """Whether a check is of use, not of a threat or a proof."""
     limit, _, rest = check.asked.partition(" ")
-    return limit == "useful" or (limit == "min" and rest.partition(" ")[0].partition(":")[0] in UTILITY_METRICS)
+    return limit == "useful" or rest.partition(" ")[0].partition(":")[0] in UTILITY_METRICS
 
 
 def miss(check: Check) -> float:
@@ -123,10 +123,11 @@ def _at(score: Mapping[str, Any], end: End, *, for_reader: bool) -> dict[str, An
 
 
 def _groups(exposure: Mapping[str, Any], end: End) -> dict[str, Any]:
-    """Groups of people with their intervals shrunk alike."""
+    """Groups of people with their intervals shrunk alike, and the share of people of whom much is leaked."""
     return {
         key: {
             **one,
+            "share_above": _above(one["share_above"], end),
             "groups": [
                 {**group, "leakage_ci": [_share(group, end)] * 2} if group.get("leakage_ci") else group
                 for group in one["groups"]
@@ -134,6 +135,11 @@ def _groups(exposure: Mapping[str, Any], end: End) -> dict[str, Any]:
         }
         for key, one in exposure.items()
     }
+
+
+def _above(share: Mapping[str, Any], end: End) -> dict[str, Any]:
+    value = share["share"] if end == "figure" else share["ci"][0]
+    return {**share, "share": value, "ci": [value, value]}
 
 
 def _share(group: Mapping[str, Any], end: End) -> float:

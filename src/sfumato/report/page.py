@@ -94,6 +94,7 @@ class GroupPage:
     warnings: tuple[str, ...]
     matrix: Matrix
     front: FrontView | None
+    start: int
     explored: tuple[tuple[int, str], ...]
     words: Verdict
     sections: tuple[Section, ...]
@@ -178,6 +179,7 @@ class _Builder:
             warnings=trust_warnings(group.runs),
             matrix=leakage_matrix(group, self.ids),
             front=self._front(group, looks),
+            start=self._start(group),
             explored=tuple(
                 (self.ids[run.name], run.title) for run in group.runs if self.runs[self.ids[run.name]]["tiles"]
             ),

@@ -374,6 +374,8 @@
 
   start();
   opened();
+  // Paper cannot be clicked: the warnings are always printed.
+  window.addEventListener("beforeprint", () => { for (const details of all("details.warnings")) details.open = true; });
   window.addEventListener("hashchange", opened);
   if (document.body.dataset.live) follow(document.body.dataset.live);
 })();

@@ -247,7 +247,9 @@ async function start(): Promise<void> {
     status.textContent = error instanceof Error ? error.message : String(error);
     return;
   }
-  const names = [...new Set(all.map((offer) => offer.mechanism))];
+  const order = Object.keys(TITLES);
+  const place = (name: string): number => (order.includes(name) ? order.indexOf(name) : order.length);
+  const names = [...new Set(all.map((offer) => offer.mechanism))].sort((a, b) => place(a) - place(b));
   mechanism.replaceChildren(...names.map((name) => option(name, TITLES[name] ?? name)));
   fillStrengths();
   listen();

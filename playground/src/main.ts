@@ -235,7 +235,7 @@ async function keep(): Promise<void> {
     const programs = Object.entries(manifest.programs).filter(([name]) => name !== "cloud" || offer.url === null);
     files.push(`${offer.folder}manifest.json`, ...programs.map(([, program]) => offer.folder + program!.file));
   }
-  const here = ["./", "./bundles.json", ...own.filter((url) => url.startsWith(location.origin)), ...files];
+  const here = [location.pathname, "./", "./bundles.json", ...own.filter((url) => url.startsWith(location.origin)), ...files];
   navigator.serviceWorker.addEventListener("message", () => (document.documentElement.dataset.kept = "yes"));
   worker?.postMessage(here.map((url) => new URL(url, location.href).href));
 }

@@ -71,7 +71,7 @@ def gate(
     from sfumato.workflow.gate_documents import write_junit, write_statement
     from sfumato.workflow.signing import check_key
 
-    asked = _asked(policy, most or (), least or (), groups or (), shares or (), require)
+    asked = asked_policy(policy, most or (), least or (), groups or (), shares or (), require)
     check_key(sign)
     found = gate_all(run, asked, ledger=ledger)
     for one in found.gates:
@@ -115,7 +115,7 @@ def check(file: Annotated[Path, typer.Argument(help="A policy file.", metavar="F
     print_result(json, {**found.to_json(), "digest": found.digest}, "\n".join([*lines, f"digest {found.digest}"]))
 
 
-def _asked(
+def asked_policy(
     file: Path | None,
     most: Sequence[str],
     least: Sequence[str],

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.core.column_rules import ColumnRule
 from sfumato.core.errors import DataError, RuleBroken, unknown
 from sfumato.core.number_scale import NumberScale
 
@@ -88,7 +89,8 @@ class Schema:
     column or expression of the file it is read from (a label not in it is the column of its own name). A label in
     ``numbers`` is a number and has no class names.
     ``declared`` is true if ranges, categories and classes were given from outside instead of read from the records;
-    ``strict`` makes a signal outside such ranges a fault, and ``sums`` are constraints that were declared with them.
+    ``strict`` makes a signal outside such ranges a fault, and ``sums`` and ``rules`` are constraints that were declared
+    with them.
     ``left_out`` names the columns of a table that are no part of a record, each with the reason.
     """
 
@@ -105,6 +107,7 @@ class Schema:
     declared: bool = False
     strict: bool = False
     sums: tuple[FixedSum, ...] = ()
+    rules: tuple[ColumnRule, ...] = ()
     numbers: Mapping[str, NumberScale] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
 
@@ -179,6 +182,7 @@ class Schema:
             "declared": self.declared,
             "strict": self.strict,
             "sums": [{"columns": list(one.columns), "total": one.total} for one in self.sums],
+            "rules": [rule.to_json() for rule in self.rules],
             "numbers": {label: scale.to_json() for label, scale in self.numbers.items()},
             "left_out": dict(self.left_out),
         }
@@ -209,6 +213,7 @@ class Schema:
             declared=bool(value.get("declared", False)),
             strict=bool(value.get("strict", False)),
             sums=tuple(FixedSum(tuple(one["columns"]), one["total"]) for one in value.get("sums", ())),
+            rules=tuple(ColumnRule.from_json(one) for one in value.get("rules", ())),
             numbers={label: NumberScale.from_json(one) for label, one in value.get("numbers", {}).items()},
             left_out=dict(value.get("left_out", {})),
         )

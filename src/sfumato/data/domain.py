@@ -32,6 +32,10 @@ file is TOML with one table per column, for columns of x and for labels (whose c
     columns = ["rent", "food", "rest"]
     total = "spent"
 
+    [[rules]]               # in every record: if … then … (see ``domain_rules``)
+    if = { age = "..14" }
+    then = { married = "no" }
+
 ``leave_out = ["notes"]`` at the top names columns that are no part of a record. ``draft = true`` there marks a file
 whose ranges were read from the records, so they do not count as declared. A column of lists of numbers is declared as
 ``numeric``; ``[columns."x[3]"]`` overrides it for one entry of the list.
@@ -49,10 +53,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from sfumato.core.column_rules import ColumnRule
 from sfumato.core.documents import toml_table
 from sfumato.core.errors import DataError, unknown
 from sfumato.core.schema import Column, FixedSum, Schema
 from sfumato.data.column_roles import Roles
+from sfumato.data.domain_rules import parse_rules
 from sfumato.data.encoding.dates import CYCLES, FORMS, number_of
 from sfumato.data.label_expressions import BOOLEAN_CLASSES, Expression
 from sfumato.data.limits import MAX_CATEGORIES, MAX_CLASSES
@@ -97,6 +103,7 @@ class Domain:
     cycles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     leave_out: tuple[str, ...] = ()
     sums: tuple[FixedSum, ...] = ()
+    rules: tuple[ColumnRule, ...] = ()
     draft: bool = False
 
     @property
@@ -139,7 +146,7 @@ def domain_for(given: DomainName, entry: Entry | None, source: Source) -> Domain
 def parse_domain(text: str, name: str) -> Domain:
     """Parse and check the text of a domain file, called ``name`` in error messages."""
     content = toml_table(text, name)
-    _known_keys(content, ("columns", "sums", "draft", "leave_out"), name)
+    _known_keys(content, ("columns", "sums", "rules", "draft", "leave_out"), name)
     if not isinstance(content.get("draft", False), bool):
         raise DataError(f"{name}: draft must be true or false, got {content['draft']!r}.")
     leave_out = content.get("leave_out", [])
@@ -169,7 +176,8 @@ def parse_domain(text: str, name: str) -> Domain:
             columns[column] = read(where, column, table)
             cycles[column] = tuple(table.get("cycles", ()))
     sums = _sums(name, content.get("sums", []), columns)
-    return Domain(name, columns, signals, cycles, tuple(leave_out), sums, content.get("draft", False))
+    rules = parse_rules(name, content.get("rules", []), columns, sums)
+    return Domain(name, columns, signals, cycles, tuple(leave_out), sums, rules, content.get("draft", False))
 
 
 def declared_schema(source: Source, roles: Roles, entry: Entry | None, domain: Domain) -> Schema:
@@ -195,12 +203,13 @@ def declared_schema(source: Source, roles: Roles, entry: Entry | None, domain: D
             for one in (column, *(c for cycle in domain.cycles.get(column.name, ()) for c in _cycle(column, cycle)))
         )
         schema = replace(schema, x_columns=kept, left_out=dict.fromkeys(out, LEFT_OUT))
-        here = {column.name for column in columns}
+        here, told = {column.name for column in columns}, {label.name for label in roles.utility}
         schema = replace(
             schema,
             columns=columns,
             shape=(sum(column.width for column in columns),),
             sums=tuple(one for one in domain.sums if set(one.names) <= here),
+            rules=tuple(one for one in domain.rules if set(one.names) <= here | told),
         )
     named = {**source.class_names, **(entry.classes if entry else {})}
     scales = {label.name: declared_scale(label, domain.columns.get(label.column)) for label in roles.labels}

@@ -47,8 +47,10 @@ def draft(schema: Schema, source: str) -> str:
         elif not asked.derived:  # the classes of a question are always no and yes
             columns[asked.column] = {"kind": "categorical", "categories": list(classes)}
     sums = [{"columns": list(one.columns), "total": one.total} for one in schema.sums]
+    rules = [rule.declared() for rule in schema.rules]
+    content = {"columns": columns, **({"sums": sums} if sums else {}), **({"rules": rules} if rules else {})}
     head = f"# The domain of {source}, as declared.\n\n" if schema.declared else _DRAFT.format(source=source)
-    return head + leaving_out(left_out) + tomli_w.dumps({"columns": columns, **({"sums": sums} if sums else {})})
+    return head + leaving_out(left_out) + tomli_w.dumps(content)
 
 
 def is_constant(column: Column) -> bool:

@@ -2,6 +2,9 @@
 
 Where a subject goes depends on that subject and the seed, never on the others (see ``placement``). Two files that
 differ in one subject give parts that differ in that subject: a promise about the owner's records is one about the file.
+
+Attackers and victims can be cut once more, into those by whom somebody chooses among mechanisms and those who judge
+the choice: the best of many on the same victims looks better than it is.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.dataset import Dataset, IntArray, Splits
-from sfumato.core.errors import DataError, UsageError
+from sfumato.core.errors import DataError, UsageError, unknown
 from sfumato.core.origin import Hashes
 from sfumato.core.schema import Schema
 from sfumato.data.column_roles import Names, of_schema, resolve
@@ -22,14 +25,16 @@ from sfumato.data.domain import DomainName
 from sfumato.data.given_tables import Given, open_given
 from sfumato.data.loading import pieces_of, rows_within, schema_of
 from sfumato.data.placement import placed, subjects_in, subjects_of
-from sfumato.data.readers.locate import LocatedSource
+from sfumato.data.readers.locate import LocatedSource, SourceName, beside, open_data
 from sfumato.data.readers.thinned import without_subject
 from sfumato.data.spool import Spool
 
 SHARES = (0.6, 0.2, 0.2)
 NAMES = ("owner", "attacker", "victim")
+HELD_OUT = {"search": 0.4, "final": 0.6}
+"""Shares of the attackers and of the victims who are for a search, and for the judgement of what it chose."""
 _TRAIN_OWNER_SHARE = 2 / 3
-_VICTIM = NAMES.index("victim")
+_OWNER, _VICTIM, _NOBODY = NAMES.index("owner"), NAMES.index("victim"), -1
 
 
 def split(data: Dataset, *, seed: int, shares: Sequence[float] = SHARES) -> Splits:
@@ -78,7 +83,9 @@ def load_splits(
     limit: int | None = None,
     shares: Sequence[float] | None = None,
     domain: DomainName = None,
+    holdout: SourceName | None = None,
     without: str | None = None,
+    held_out: str | None = None,
 ) -> Splits:
     """Load a source and split it into owner, attacker and victim.
 
@@ -93,7 +100,10 @@ def load_splits(
         limit: Number of records in all, about (see ``load``); by default every record is used.
         shares: Fractions of the records. Three for owner, attacker and victims; two for owner and attacker if the
             source has a test part; or the owner's alone, and the others get equal parts of the rest.
+        holdout: Another file of the same columns, for the attacker and the victims: all of ``source`` is the owner's.
         without: A subject (one of ``Dataset.ids``) that is left out, as if the file had never had it: for audits.
+        held_out: Only those attackers and victims who are for a "search", or for the "final" judgement of what it
+            chose; the owner's records are the same.
 
     Returns:
         The three parts, with the labels asked for.
@@ -104,7 +114,13 @@ def load_splits(
     """
     if shares is not None:
         _check_shares(shares)
+    if held_out is not None and held_out not in HELD_OUT:
+        raise unknown("part of the held-out records", held_out, HELD_OUT)
     opened = open_given(source, "data")
+    if holdout is not None:
+        if shares is not None:
+            raise UsageError("with --holdout all of --data is the owner's: leave out --shares.")
+        opened = beside(opened, open_data(holdout))
     if without is not None:
         roles = resolve(opened.reference, opened.entry, x=x, utility=utility, private=private, id=id)
         utility = [label.name for label in roles.utility] if utility is None else utility
@@ -115,7 +131,10 @@ def load_splits(
     rows = rows_within(opened, sources, schema, limit, seed)
     keys = [subjects_of(one, of_schema(one, schema, opened.entry)) for one in sources]
     kept = keys if rows is None else [part[chosen] for part, chosen in zip(keys, rows, strict=True)]
-    place = _places(opened, kept, shares, seed, schema.id_column is not None)
+    place = _places(opened, kept, shares, seed, schema.id_column is not None, apart=holdout is not None)
+    if held_out is not None:
+        part = placed(np.concatenate(kept), tuple(HELD_OUT.values()), seed, "held-out")
+        place = np.where((place == _OWNER) | (part == list(HELD_OUT).index(held_out)), place, _NOBODY)
     del keys, kept
     spools, done, left_out = [Spool() for _ in NAMES], 0, 0
     for piece in pieces_of(opened, sources, schema, required=True, rows=rows):
@@ -142,7 +161,13 @@ def _check_people(schema: Schema, name: str) -> None:
 
 
 def _places(
-    opened: LocatedSource, keys: Sequence[Hashes], shares: Sequence[float] | None, seed: int, named: bool
+    opened: LocatedSource,
+    keys: Sequence[Hashes],
+    shares: Sequence[float] | None,
+    seed: int,
+    named: bool,
+    *,
+    apart: bool,
 ) -> IntArray:
     """Return the split of each record of all parts, by what its place hangs on."""
     every, pair = np.concatenate(keys), shares is not None and len(shares) == 2
@@ -152,6 +177,12 @@ def _places(
                 f"{opened.name} has no train and test parts: give three shares, for owner, attacker and victims."
             )
         return placed(every, _three(shares), seed, "split")
+    if apart:
+        if named and _in_both(keys).any():
+            raise UsageError(f"{opened.name}: people of the held-out file are in the other one too: hold out others.")
+        first = len(keys[0])
+        others = np.where(placed(every[first:], (0.5, 0.5), seed, "split") == 0, NAMES.index("attacker"), _VICTIM)
+        return np.concatenate([np.zeros(first, dtype=others.dtype), others])
     known = opened.entry.owner_share if opened.entry else _TRAIN_OWNER_SHARE
     owned = known if shares is None else shares[0]
     place = placed(every, (owned, 1 - owned), seed, "split")

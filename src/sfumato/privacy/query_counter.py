@@ -7,7 +7,7 @@ long as that function treats every record on its own (no batch norm, no ranks, n
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,6 +67,8 @@ Rows = Callable[[Records], torch.Tensor]
 Groups = Callable[[Records], torch.Tensor]
 """The group of each record, from that record alone: n records → (n,) codes."""
 Pairs = Callable[[Records], tuple[torch.Tensor, torch.Tensor]]
+Places = Callable[[Records], torch.Tensor]
+"""The cell of each record in each of T tables, from that record alone: n records → (n, T)."""
 
 
 class Counter(ABC):
@@ -111,6 +113,31 @@ class Counter(ABC):
             return np.asarray(_something(found, name).numpy())
 
         return self._answer(name, total, bound)
+
+    def tables(self, name: str, places: Places, sizes: Sequence[int], weights: Sequence[float]) -> list[DoubleArray]:
+        """Return how many records fall into each cell of T tables, with noise: T arrays (sizes[t],).
+
+        All tables are one answer, so that weights may follow from earlier answers while the plan is fixed. A record is
+        in one cell of each table and adds wₜ = ``weights[t]``/‖``weights``‖ there: it moves the answer by
+        √(Σ wₜ²) = 1, the sensitivity. Table t, divided by wₜ, has noise of deviation σ/wₜ (``deviations``).
+        """
+        scale = unit_weights(weights)
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        each = torch.as_tensor(np.asarray(sizes, dtype=np.int64)) - 1
+
+        def total(records: Records) -> DoubleArray:
+            found = np.zeros(int(starts[-1]))
+            for chunk in records.chunks():
+                cells = places(chunk).clamp(min=0)  # (n, T)
+                flat = (torch.minimum(cells, each) + torch.as_tensor(starts[:-1])).numpy()
+                heavy = None
+                if chunk.weight is not None:
+                    heavy = np.repeat(chunk.weight.double().numpy(), flat.shape[1])
+                found += np.bincount(flat.ravel(), heavy, minlength=len(found))
+            return np.asarray(found * np.repeat(scale, sizes))
+
+        answer = self._answer(name, total, 1.0)
+        return [answer[start:end] / weight for start, end, weight in zip(starts, starts[1:], scale, strict=False)]
 
     def moments(
         self, name: str, rows: Rows, bound: float, *, groups: Groups | None = None, size: int = 1
@@ -216,6 +243,19 @@ class QueryCounter(Counter):
         if self.ledger.bypassed is None:
             raise RuleBroken(f"'{name}' was claimed, not asked: only a method that bypassed the counter may do that.")
         return self._ask(name, "sum").noise
+
+
+def unit_weights(weights: Sequence[float]) -> DoubleArray:
+    """Return positive weights scaled to length 1: (T,)."""
+    found = np.asarray(weights, dtype=np.float64)
+    if len(found) == 0 or not (np.isfinite(found).all() and found.min() > 0.0):
+        raise RuleBroken(f"tables need finite weights above 0, got {found.tolist()[:5]}.")
+    return np.asarray(found / np.linalg.norm(found))
+
+
+def deviations(weights: Sequence[float], noise: float) -> DoubleArray:
+    """Return the standard deviation of the noise in each of the tables of ``Counter.tables``: (T,)."""
+    return np.asarray(noise / unit_weights(weights))
 
 
 def clipped_total(sample: Records, rows: Rows, bound: float, everyone: Records) -> torch.Tensor:

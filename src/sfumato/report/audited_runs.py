@@ -126,13 +126,31 @@ class Exposed:
 
 
 @dataclass(frozen=True)
+class GateCheck:
+    """One limit of a policy: passed, failed, or not shown to hold (which fails as well), and why."""
+
+    asked: str
+    outcome: str
+    because: str
+
+
+@dataclass(frozen=True)
+class GateFound:
+    """What became of a gate that was put to these very scores."""
+
+    passed: bool
+    checks: tuple[GateCheck, ...]
+
+
+@dataclass(frozen=True)
 class Run:
     """One audited run folder.
 
     ``name`` is the folder's name without its parents. ``setting`` tells the run from others of its mechanism; it is
     "" for the only one. ``repeated`` are attacks on means of several releases, ``fairness`` differences between groups;
     ``attack_steps`` is how many steps an attacker's network trained at least, ``precision`` that of networks and
-    attackers, ``skipped`` what was not run and why, and ``notes`` what has to be said about somebody else's files.
+    attackers, ``skipped`` what was not run and why, ``notes`` what has to be said about somebody else's files, and
+    ``gate`` the last gate, unless the run was audited again since.
     """
 
     name: str
@@ -162,6 +180,7 @@ class Run:
     exposure: Mapping[str, Exposed] = field(default_factory=dict)
     skipped: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+    gate: GateFound | None = None
     setting: str = ""
 
     @property

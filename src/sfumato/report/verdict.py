@@ -51,7 +51,7 @@ def trust_warnings(runs: Sequence[Run]) -> tuple[str, ...]:
         f"The claimed ε = {run.guarantee.epsilon:.3g} of {run.title} is refuted: canaries show "
         f"ε ≥ {number(run.worst[CLAIM].value, run.worst[CLAIM].metric)} with 95 % confidence."
         for run in runs
-        if _refuted(run)
+        if refuted(run)
     ]
     for run in runs:
         warnings += [f"{run.title}: {said}." for said in useless(run.utility, students=run.traits.synthetic)]
@@ -130,12 +130,12 @@ def _claim_sentences(run: Run) -> list[str]:
     first = f"An auditor who sees the noisy answers shows ({score.attack}, {score.n:,} trials): {shown}."
     if claimed is None:
         return [first]
-    if _refuted(run):
+    if refuted(run):
         return [first, f"The claimed ε = {claimed:.3g} is REFUTED."]
     return [first, f"That does not contradict the claimed ε = {claimed:.3g}; it does not prove it either."]
 
 
-def _refuted(run: Run) -> bool:
+def refuted(run: Run) -> bool:
     """Whether canaries show more than is claimed."""
     claimed = run.guarantee.epsilon
     return CLAIM in run.worst and claimed is not None and run.worst[CLAIM].value > claimed

@@ -15,7 +15,7 @@ from sfumato.data.encoding import images, signals
 from sfumato.data.encoding.audio import log_mel, read_wav
 from sfumato.data.encoding.list_cells import check_finite, dense, first_null, is_encoded, is_list
 from sfumato.data.encoding.raw_contents import raw_contents
-from sfumato.data.encoding.tables import Unseen, as_text, check_sums, encode_table, encode_vectors
+from sfumato.data.encoding.tables import Unseen, as_text, check_rules, check_sums, encode_table, encode_vectors
 from sfumato.data.file_errors import FaultHere, Place
 from sfumato.data.numeric_labels import encode_label
 from sfumato.data.readers.source import Source
@@ -79,7 +79,9 @@ def encode_records(
         check_finite(cells, where)
         return encode_vectors(cells, schema.columns, where)
     check_sums(batch, schema, source.label, first_row)
-    return encode_table(batch, schema.columns, source.label, first_row, unseen)
+    encoded = encode_table(batch, schema.columns, source.label, first_row, unseen)
+    check_rules(batch, encoded, schema, source.label, first_row)
+    return encoded
 
 
 def ids_of(source: Source, batch: Any, first_row: int, column: str | None) -> npt.NDArray[Any]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.core.column_rules import among, broken_rows
 from sfumato.core.dataset import FloatArray
 from sfumato.core.errors import DataError
 from sfumato.core.schema import Column, Schema
@@ -268,6 +269,30 @@ def check_sums(batch: Any, schema: Schema, file: str, first_row: int) -> None:
             parts_shown = " + ".join(one.columns)
             what = f"{parts_shown} is {found[place]:g}, but must be {total[place]:g} by the declared domain"
             raise Place(file, row=first_row + place).fault(what, "correct the record or the domain's sums")
+
+
+def check_rules(batch: Any, x: FloatArray, schema: Schema, file: str, first_row: int) -> None:
+    """Raise unless the declared rules hold in every record, given as it stands in the file and encoded."""
+    inside: dict[str, Bools] = {}
+    names = {column.name for column in schema.columns}
+    rules = [rule for rule in schema.rules if set(rule.names) <= names]  # others are about labels too
+    wanted = {name for rule in rules for name in rule.names}
+    values: dict[str, npt.NDArray[Any]] = {}
+    start = 0
+    for column in schema.columns:
+        if column.name in wanted and column.kind == "categorical":
+            values[column.name] = x[:, start : start + column.width].argmax(axis=1)
+        elif column.name in wanted:
+            values[column.name] = numbers_of(batch.column(column.name), column, Place(file, column.name, first_row))
+        start += column.width
+    categories = {column.name: column.categories for column in schema.columns}
+    for rule in rules:
+        for name, some in (*rule.when.items(), *rule.then.items()):
+            inside[name] = among(some, categories[name], values[name])
+        broken = broken_rows(rule, inside)
+        if broken.any():
+            where = Place(file, row=first_row + int(np.argmax(broken)))
+            raise where.fault(f"the record breaks a rule of the domain: {rule}", "correct the record or the rule")
 
 
 def check_infinite(numbers: Floats, where: Place) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from sfumato.core.column_rules import Among, ColumnRule, among
 from sfumato.core.schema import Column, Schema
 
 Doubles = npt.NDArray[np.float64]
@@ -41,6 +43,14 @@ class Cells:
     def ordered(self) -> int:
         """How many cells, from the first, lie in the order of a number."""
         return len(self.cuts) + 1 if self.column.kind == "numeric" else 0
+
+    def among(self, values: Among) -> npt.NDArray[np.bool_]:
+        """Which cells hold these values; the cuts have to follow them (``cells_of``)."""
+        column = self.column
+        if column.kind == "categorical":
+            return among(values, column.categories, np.arange(self.count))
+        begins = np.concatenate([[column.low], self.cuts, np.full(self.count - self.ordered, np.nan)])
+        return among(values, (), begins)
 
     def widths(self) -> Doubles:
         """How much of the range each cell holds: whole numbers, or a relative length; an end counts 1."""
@@ -91,10 +101,29 @@ def cells_of(schema: Schema, fine: int = FINE) -> tuple[Cells, ...]:
     """The cells of every column, in order; at most ``fine`` between the ends of a number."""
     found, start = [], 0
     for column in schema.columns:
-        cuts = np.zeros(0) if column.kind == "categorical" else _cuts(column, fine)
+        cuts = np.zeros(0)
+        if column.kind == "numeric":
+            cuts = np.union1d(_cuts(column, fine), _named(schema.rules, column))
         found.append(Cells(column, start, cuts))
         start += column.width
     return tuple(found)
+
+
+def _named(rules: Sequence[ColumnRule], column: Column) -> Doubles:
+    """Where rules cut a number: each range begins a cell, and what follows it does."""
+    ranges = [
+        one
+        for rule in rules
+        for name, values in (*rule.when.items(), *rule.then.items())
+        if name == column.name
+        for one in values
+        if not isinstance(one, str)
+    ]
+    if column.integer:
+        cuts = [cut for low, high in ranges for cut in (np.ceil(low), np.floor(high) + 1.0)]
+    else:
+        cuts = [cut for low, high in ranges for cut in (low, np.nextafter(high, np.inf))]
+    return np.array([cut for cut in cuts if column.low < cut <= column.high])
 
 
 def _cuts(column: Column, fine: int) -> Doubles:

@@ -25,7 +25,7 @@ from sfumato.report.foreign_rows import EXCESS, foreign_section
 from sfumato.report.front import front
 from sfumato.report.guarantees import promises
 from sfumato.report.leakage_front import leakage_front
-from sfumato.report.leakage_matrix import Matrix, leakage_matrix
+from sfumato.report.leakage_matrix import Matrix, common_first, leakage_matrix
 from sfumato.report.page_values import Charts, Passage, Piece, Section, Space
 from sfumato.report.picture_rows import Album, before_and_after, wall_of_reconstructions
 from sfumato.report.plots import Board, Style, styles
@@ -219,7 +219,7 @@ class _Builder:
     def _front(self, group: Group, looks: dict[str, Style]) -> FrontView | None:
         figures: list[Json] = [
             {"name": title(key), "figure": figure, "leakage": leakage_front(group, key, looks, self.ids)}
-            for key in group.threats
+            for key in common_first(group)
             if key != CLAIM and (figure := front(group, key, looks, self.ids)) is not None
         ]
         if not figures:

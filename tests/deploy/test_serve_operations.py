@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import httpx
 import numpy as np
 import pytest
 from benchmarks.made_bundle import CLASSES, NAME, WIDTH, answer, serialised, write_bundle
-from benchmarks.service_process import SRC, Running, read_answer, running, started
+from benchmarks.service_process import SRC, read_answer, running, started
 from onnx import TensorProto, helper, numpy_helper
 
 INFER = f"/v2/models/{NAME}/infer"
@@ -308,25 +309,25 @@ def test_what_cannot_be_served_is_one_sentence(bundle: Path, tmp_path: Path) -> 
         [("payload", TensorProto.FLOAT, ["N", CLASSES])],
         [("scores", ["N", CLASSES])],
     )
-    with Running([sys.executable, "-m", "sfumato", "serve", str(bundle), "--port", "0"]).connect() as raw:
-        taken = str(raw.getpeername()[1])
-    for code, sentence, words in (
-        (3, "is no bundle", [str(tmp_path / "none")]),
-        (3, "not the file that was exported", [str(changed)]),
-        (3, "cannot load the network", [str(broken)]),
-        (3, "no free first axis", [str(write_bundle(tmp_path / "fixed", fixed, classes=WIDTH))]),
-        (3, "rows change each other", [str(write_bundle(tmp_path / "mixing", mixing, shape=(CLASSES,)))]),
-        (3, "16 characters or more", [str(bundle), "--token-file", str(short)]),
-        (3, "does not exist", [str(bundle), "--token-file", str(tmp_path / "none")]),
-        (2, "needs both", [str(bundle), "--tls-cert", str(short)]),
-        (3, "no certificate and its key", [str(bundle), "--tls-cert", str(short), "--tls-key", str(short)]),
-        (2, "choose another", [str(bundle), "--port", taken]),
-        (2, "choose another", [str(bundle), "--host", "192.0.2.1"]),
-    ):
-        said = command(*words)
-        assert said.returncode == code, said.stderr
-        assert sentence in said.stderr
-        assert "Traceback" not in said.stderr
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = str(other.getsockname()[1])
+        for code, sentence, words in (
+            (3, "is no bundle", [str(tmp_path / "none")]),
+            (3, "not the file that was exported", [str(changed)]),
+            (3, "cannot load the network", [str(broken)]),
+            (3, "no free first axis", [str(write_bundle(tmp_path / "fixed", fixed, classes=WIDTH))]),
+            (3, "rows change each other", [str(write_bundle(tmp_path / "mixing", mixing, shape=(CLASSES,)))]),
+            (3, "16 characters or more", [str(bundle), "--token-file", str(short)]),
+            (3, "does not exist", [str(bundle), "--token-file", str(tmp_path / "none")]),
+            (2, "needs both", [str(bundle), "--tls-cert", str(short)]),
+            (3, "no certificate and its key", [str(bundle), "--tls-cert", str(short), "--tls-key", str(short)]),
+            (2, "choose another", [str(bundle), "--port", taken]),
+            (2, "choose another", [str(bundle), "--host", "192.0.2.1"]),
+        ):
+            said = command(*words)
+            assert said.returncode == code, said.stderr
+            assert sentence in said.stderr
+            assert "Traceback" not in said.stderr
 
 
 def test_routes_of_somebody_else_are_served_beside(bundle: Path) -> None:

@@ -16,7 +16,7 @@ from sfumato.core.errors import DataError, UsageError
 from sfumato.core.guarantee import Covers, Guarantee, empirical
 from sfumato.core.policy import Policy, policy_of
 from sfumato.core.score import Score
-from sfumato.workflow.gate import Gate, audited_folders, gate_folder
+from sfumato.workflow.gate import Gate, GatedFolders, audited_folders, gate_folder
 from sfumato.workflow.gate_documents import statement, write_junit
 
 PROVEN = Guarantee("dp", "s", 2.0, 1e-5, "add or remove a person", {"kind": "gaussian"}, covers=Covers(unit="person"))
@@ -147,10 +147,10 @@ def test_junit_and_statement_say_what_the_gate_says(tmp_path: Path) -> None:
     policy = policy_of(["attribute=20%"], ["accuracy=0.5"])
     run = audited(tmp_path / "run")
     found = gate_folder(run, policy)
-    write_junit(tmp_path / "gate.xml", [found])
+    write_junit(tmp_path / "gate.xml", GatedFolders((found,)))
     suite = ElementTree.parse(tmp_path / "gate.xml").getroot()[0]
     assert {case.get("name"): len(case) == 0 for case in suite} == {c.asked: c.passed for c in found.checks}
-    told = statement([found], policy)
+    told = statement(GatedFolders((found,)), policy)
     (subject,) = told["subject"]
     assert subject["digest"]["sha256"] == hashlib.sha256((run / "scores.json").read_bytes()).hexdigest()
     assert told["predicate"]["result"] == "FAILED"

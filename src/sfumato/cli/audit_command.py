@@ -174,12 +174,14 @@ def audit(
 
 
 def _show_several(points: list[dict[str, Any]], table: Callable[[Any], Table], folder: Path | None, json: bool) -> None:
-    from sfumato.cli.output import OUT, print_json, print_text
+    from sfumato.cli.output import OUT, noted_lines, print_json, print_text
 
     if json:
         print_json({"points": points})
         return
     OUT.print(table(points))
+    for line in noted_lines(points):
+        print_text(line)
     print_text(f"next: sfumato report {folder}")
 
 

@@ -14,10 +14,12 @@ import typer
 from sfumato import __version__
 from sfumato.cli import (
     audit_command,
+    deploy_commands,
     device_commands,
     doctor_command,
     fit_command,
     gate_commands,
+    protect_command,
     release_command,
     report_commands,
     serve_command,
@@ -70,9 +72,11 @@ app.command()(fit_command.fit)
 app.command()(release_command.release)
 app.command()(audit_command.audit)
 app.command()(sweep_command.sweep)
+app.command()(protect_command.protect)
 app.command()(gate_commands.gate)
 app.command()(verify_command.verify)
 app.command()(serve_command.serve)
+app.command()(deploy_commands.export)
 app.command()(report_commands.report)
 app.command()(report_commands.reproduce)
 app.command()(doctor_command.doctor)

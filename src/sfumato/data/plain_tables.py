@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -33,6 +33,7 @@ _MISSING = {"", "?", "*", "na", "n/a", "nan", "null", "none", "<na>"}
 _TRUTH = {"true": "yes", "false": "no"}
 """As Parquet's booleans are written, so that a CSV file says the same."""
 _DECIMAL_COMMA = re.compile(r"^[-+]?\d*(?:,\d+)?$")
+_MARKS = re.compile(r"[\s._-]+")
 _MOST_PLAIN = 32
 """Cells of at most so many numbers become as many columns."""
 _BRIEF = 160
@@ -54,6 +55,23 @@ class PlainTable:
 
     def take(self, rows: npt.NDArray[np.integer]) -> PlainTable:
         return PlainTable(*({name: one[rows] for name, one in part.items()} for part in (self.columns, self.wide)))
+
+    def named_like(self, names: Sequence[str]) -> tuple[PlainTable, dict[str, str]]:
+        """With columns called as in ``names`` where they differ in capitals, spaces, dashes, dots or underscores alone,
+        and what was renamed."""
+        free = _once(name for name in names if name not in self.names)
+        mine = _once(name for name in self.names if name not in names)
+        new = {name: free[key] for key, name in mine.items() if key in free}
+        parts = ({new.get(name, name): one for name, one in part.items()} for part in (self.columns, self.wide))
+        return (PlainTable(*parts) if new else self), new
+
+
+def _once(names: Iterable[str]) -> dict[str, str]:
+    """The names by what is left of them without capitals and marks, where that is left of one of them alone."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(_MARKS.sub("", name).casefold(), []).append(name)
+    return {key: alike[0] for key, alike in found.items() if key and len(alike) == 1}
 
 
 def plain_table(value: Given, name: str) -> PlainTable:

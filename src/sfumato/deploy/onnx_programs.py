@@ -92,7 +92,7 @@ def check_program(path: Path) -> None:
     onnx.checker.check_model(str(path), full_check=True)
     domains = {node.domain for node in onnx.load(path, load_external_data=False).graph.node} - {"", "ai.onnx"}
     if domains:
-        raise UsageError(f"{path.name} needs operators of {', '.join(sorted(domains))}: use layers of the default domain.")
+        raise UsageError(f"{path.name} needs operators of {', '.join(sorted(domains))}: use other layers.")
 
 
 def example_inputs(ports: Sequence[Port], seed: int, lengths: dict[str, int]) -> Arrays:
@@ -121,7 +121,7 @@ def _example(port: Port, chance: np.random.Generator, lengths: dict[str, int]) -
 
 
 def _portable(network: nn.Module) -> nn.Module:
-    """A copy on the CPU, channels first, in evaluation mode: what a trace reads, and nothing of the original changes."""
+    """A copy on the CPU, channels first, in evaluation mode, for a trace to read."""
     found = copy.deepcopy(network).cpu().eval()
     for parameter in found.parameters():
         parameter.requires_grad_(False)

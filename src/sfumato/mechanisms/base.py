@@ -70,7 +70,7 @@ class Mechanism(Parametrised, ABC):
     """Whether it can be trained for a utility label that is a number."""
 
     searched: ClassVar[tuple[SearchSpace, ...]] = ()
-    """The ways to use it that somebody who only says what must stay useful and hidden may be given; none: by name only."""
+    """The ways to use it that are tried for somebody who only says what must stay useful and what hidden."""
 
     labels_: tuple[str, ...] = ()
     """The utility labels that it was fitted for; empty: all of the schema's."""

@@ -1,7 +1,7 @@
 """What somebody who does not know a mechanism needs to choose it and its settings: declared next to its parameters.
 
-    class RAN(EncoderMechanism):
-        searched = (SearchSpace("features", against=("reconstruction",), knobs={"lam": Span(0.01, 0.9)}, …),)
+class RAN(EncoderMechanism):
+    searched = (SearchSpace("features", against=("reconstruction",), knobs={"lam": Span(0.01, 0.9)}, …),)
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class SearchSpace:
     fixed    hyper-parameters that make it this way of using the mechanism
     kinds    the kinds of data that it is made for
     promise  the kind of guarantee
+    cost     roughly how long a fit takes beside those of the others: cheap ones are tried first
     """
 
     leaves: Leaves
@@ -54,3 +55,4 @@ class SearchSpace:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     kinds: tuple[Kind, ...] = get_args(Kind)
     promise: str = "empirical"
+    cost: float = 1.0

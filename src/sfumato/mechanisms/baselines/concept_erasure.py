@@ -84,7 +84,7 @@ class LEACE(Mechanism):
     """
 
     name = "leace"
-    searched = (SearchSpace("features", against=("attribute",)),)
+    searched = (SearchSpace("features", against=("attribute",), cost=0.1),)
 
     widest: int = whole(default=4096, low=2, high=20_000, help="most numbers in a record")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -148,7 +149,9 @@ class LatentNoise(Mechanism):
         law: Law = "normal" if self.way == "gaussian" else "uniform"
         if self.way == "dithered":
             dithered = Rounded(Added(encoder, self.epsilon, 0.5), self.epsilon)
-            return plain_halves(dithered, None, schema, (), noise=law, width=width)
+            halves = plain_halves(dithered, None, schema, (), noise=law, width=width)
+            assert halves.device is not None
+            return replace(halves, device=replace(halves.device, jump=self.epsilon))
         scale, middle = (self.epsilon, 0.0) if self.way == "gaussian" else (2.0 * self.epsilon, 0.5)
         return plain_halves(Added(encoder, scale, middle), None, schema, (), noise=law, width=width)
 

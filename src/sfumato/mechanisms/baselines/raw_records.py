@@ -63,6 +63,7 @@ class Noisy(Undefended):
             against=("attribute", "reconstruction"),
             knobs={"noise": Span(0.1, 3.0, log=True)},
             starts=({"noise": 0.5}, {"noise": 1.5}),
+            cost=0.5,
         ),
     )
 

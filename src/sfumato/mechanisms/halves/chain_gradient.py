@@ -10,11 +10,12 @@ from torch.nn import functional as F
 
 from sfumato.core.errors import UsageError
 
-_KNOWN = (nn.Linear, nn.ReLU, nn.Sigmoid, nn.Flatten, nn.Unflatten, nn.ConvTranspose2d)
+_KNOWN = (nn.Linear, nn.ReLU, nn.Sigmoid, nn.Flatten, nn.Unflatten, nn.ConvTranspose2d, nn.BatchNorm1d)
 
 
 class ChainGradient(nn.Module):
-    """Forward and backward through linear layers, transposed convolutions, ReLU, sigmoid and changes of shape."""
+    """Forward and backward through linear layers, transposed convolutions, batch norm, ReLU, sigmoid and changes of
+    shape."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -45,6 +46,8 @@ class ChainGradient(nn.Module):
                 gradient = gradient * (made > 0).to(gradient.dtype)
             elif isinstance(layer, nn.Sigmoid):
                 gradient = gradient * made * (1.0 - made)
+            elif isinstance(layer, nn.BatchNorm1d):
+                gradient = gradient * _slope(layer)
             elif isinstance(layer, nn.ConvTranspose2d):
                 gradient = F.conv2d(gradient, layer.weight, stride=layer.stride, padding=_pair(layer.padding))
             else:
@@ -94,6 +97,13 @@ def _layers(network: nn.Module) -> list[nn.Module]:
     if isinstance(network, nn.Sequential):
         return [layer for part in network for layer in _layers(part)]
     return [] if isinstance(network, nn.Identity) else [network]
+
+
+def _slope(norm: nn.BatchNorm1d) -> Tensor:
+    """What a fitted batch norm multiplies by."""
+    assert norm.running_var is not None
+    slope = (norm.running_var + norm.eps).rsqrt()
+    return slope if norm.weight is None else slope * norm.weight
 
 
 def _pair(padding: str | tuple[int, ...]) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,8 @@ ATTEMPT = "attempt.json"
 class Trying:
     """A candidate to be tried in ``folder``; a fit that is not over at ``until`` is stopped.
 
-    With ``thorough`` an audit of the finished fit at full effort, whose figures replace the cheap ones.
+    With ``thorough`` an audit of the finished fit at full effort, whose figures replace the cheap ones. What is said
+    ``about`` it is stored with the outcome.
     """
 
     folder: Path
@@ -44,6 +45,7 @@ class Trying:
     until: float | None = None
     title: str = ""
     thorough: bool = False
+    about: Mapping[str, Any] = field(default_factory=dict)
 
 
 def attempt(say: Say, progress: Progress, *, order: Trying) -> dict[str, Any]:
@@ -53,9 +55,14 @@ def attempt(say: Say, progress: Progress, *, order: Trying) -> dict[str, Any]:
     was run; ``stopped``, if time ran out; or ``refused``, if the mechanism cannot be fitted to these records, and
     ``why``.
     """
+    if not order.thorough and (order.folder / ATTEMPT).is_file():  # the search was killed before it heard of it
+        known: dict[str, Any] = read_json(order.folder / ATTEMPT)
+        return known
     with compute.using(order.machine):
-        found = _attempt(say, progress, order)
-    write_json(order.folder / ATTEMPT, found)
+        found = {**_attempt(say, progress, order), "about": dict(order.about)}
+    if found["state"] != "stopped":  # it goes on if there is more time
+        order.folder.mkdir(parents=True, exist_ok=True)
+        write_json(order.folder / ATTEMPT, found)
     return found
 
 

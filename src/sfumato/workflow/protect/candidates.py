@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato.core.dataset import Dataset
 from sfumato.core.errors import SfumatoError
-from sfumato.core.threats import threat
+from sfumato.core.threats import ATTRIBUTE, title
 from sfumato.mechanisms import mechanism_class
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.capabilities import SpendsByFit
@@ -109,9 +109,9 @@ def why_not(way: Way, goal: Goal, owner: Dataset, known: set[str]) -> str | None
         return f"its promise is {space.promise}, and the policy requires {goal.policy.require}"
     missed = [one for one in goal.threats if one in known and one not in space.against]
     if missed:
-        return f"nothing in it is made against {threat(missed[0]).object}"
+        return f"nothing in it is made against attacks of the kind “{title(missed[0])}”"
     fresh = way.fresh
-    if "attribute" in goal.threats and fresh.fights_private and not owner.private:
+    if ATTRIBUTE in goal.threats and fresh.fights_private and not owner.private:
         return "it hides private labels, and none is named (--private)"
     try:
         fresh._check_params()
@@ -133,6 +133,7 @@ def _short(value: Any) -> str:
 
 
 def tried_first(ways: Sequence[Way]) -> list[Candidate]:
-    """The declared settings of all ways: the best of each, then the second best of each."""
+    """The declared settings of all ways: the best of each, then the second best of each; cheap ways first."""
     rounds = max(len(way.settings) for way in ways)
+    ways = sorted(ways, key=lambda way: way.space.cost)
     return [Candidate(way, way.settings[n]) for n in range(rounds) for way in ways if n < len(way.settings)]

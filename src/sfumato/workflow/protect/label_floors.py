@@ -6,8 +6,8 @@ from the guess by the true label for 1 − a of the people at most:
 
     accuracy(y | read u) ≥ accuracy(y | u) − (1 − a).
 
-With the limit on accuracy as a, this is a floor for every mechanism that keeps that limit. Leakage is a share of the way
-to the best attack on undefended data, which is right for everybody at most:
+With the limit on accuracy as a, this is a floor for every mechanism that keeps that limit. Leakage is a share of the
+way to the best attack on undefended data, which is right for everybody at most:
 
     leakage ≥ (floor − majority) / (1 − majority).
 
@@ -120,8 +120,8 @@ def check_follows(floors: tuple[LabelFloor, ...], policy: Policy) -> None:
         )
         if one.known and limited:
             raise UsageError(
-                f"'{one.private}' follows from '{one.utility}' (right for {one.accuracy:.1%} of {one.people:,} people): "
-                "who may use the one knows the other, so leave it out of --private, or serve another label."
+                f"'{one.private}' follows from '{one.utility}' (right for {one.accuracy:.1%} of {one.people:,} "
+                "people): who may use the one knows the other, so leave it out of --private, or serve another label."
             )
 
 

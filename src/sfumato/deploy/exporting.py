@@ -1,0 +1,171 @@
+"""From a fitted run to a bundle: programs, checked against the networks, and a manifest."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.core.dataset import Dataset
+from sfumato.core.errors import DataError, UsageError
+from sfumato.core.extras import require
+from sfumato.core.run_folder import RunFolder, atomic
+from sfumato.deploy.bundle_card import bundle_card, scores_of
+from sfumato.deploy.bundle_files import CARD, write_manifest, write_sums
+from sfumato.deploy.manifest import PROGRAMS, read_bundle
+from sfumato.deploy.onnx_programs import example_inputs, write_program
+from sfumato.deploy.program_checks import ProgramFigures, by_torch, compared
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.capabilities import HasHalves
+from sfumato.mechanisms.halves import Half, Halves
+from sfumato.mechanisms.label_targets import target, told
+from sfumato.workflow import load_run
+from sfumato.workflow.fitting import splits_of
+
+Say = Callable[[str], None]
+_REAL = 256
+"""Real records that programs are compared on."""
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A bundle that was written, and what was measured of its programs."""
+
+    folder: Path
+    mechanism: str
+    figures: tuple[ProgramFigures, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        programs = [one.to_json() for one in self.figures]
+        return {"bundle": str(self.folder), "mechanism": self.mechanism, "programs": programs}
+
+
+def export_run(run: Path, out: Path, *, name: str = "", say: Say = lambda _: None) -> Exported:
+    """Write the halves of a finished run as a bundle in ``out``.
+
+    Args:
+        run: A folder that ``sfumato fit`` made.
+        out: The bundle; must not exist.
+        name: Of the bundle, and of the model at a server; by default that of ``out``.
+        say: Called with what is being done.
+
+    Returns:
+        What was written and measured.
+
+    Raises:
+        UsageError: The mechanism has no halves, or a layer cannot be exported.
+        DataError: The run cannot be read, or ``out`` is in use.
+    """
+    mechanism = load_run(run)
+    return export(mechanism, out, name=name, real=_victims(run, mechanism, say), scores=scores_of(run), say=say)
+
+
+def export(
+    mechanism: Mechanism,
+    out: Path,
+    *,
+    name: str = "",
+    real: Dataset | None = None,
+    scores: Mapping[str, Any] | None = None,
+    say: Say = lambda _: None,
+) -> Exported:
+    """As ``export_run``, for a fitted mechanism; programs are compared on ``real`` records, too."""
+    require("deploy", "export", "onnx", "onnxscript", "onnxruntime")
+    halves = halves_of(mechanism)
+    programs = {part: half for part in PROGRAMS if (half := getattr(halves, part, None)) is not None}
+    name = _checked_name(name or out.name)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise DataError(f"{out} is already used for something: choose another --out.")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    given = _real_inputs(mechanism, halves, real)
+    with atomic(out) as part:
+        part.mkdir()
+        figures = []
+        for half_name, half in programs.items():
+            say(f"writing and comparing {half_name}.onnx")
+            path = part / f"{half_name}.onnx"
+            write_program(half, half_name, path)
+            figures.append(compared(half, half_name, path, given.get(half_name)))
+        (part / CARD).write_text(bundle_card(name, mechanism, halves, figures, scores))
+        write_manifest(part, name, mechanism, halves, programs)
+        write_sums(part)
+        read_bundle(part)
+        if out.is_dir():
+            shutil.rmtree(out)  # it is empty
+    return Exported(out, mechanism.name, tuple(figures))
+
+
+def halves_of(mechanism: Mechanism) -> Halves:
+    """The halves of a fitted mechanism, or a sentence why it has none."""
+    mechanism._check_fitted()
+    if not isinstance(mechanism, HasHalves):
+        raise UsageError(
+            f"{mechanism.name} has no device half: nothing of it runs on somebody's record. Export ran, filter, phase, "
+            "ars or one of their baselines."
+        )
+    return mechanism.halves()
+
+
+def _checked_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}", name):
+        raise UsageError(
+            f"'{name}' cannot name a bundle: give --name with letters, digits, '.', '-' and '_', a letter first."
+        )
+    return name
+
+
+def _victims(run: Path, mechanism: Mechanism, say: Say) -> Dataset | None:
+    """Real records of the run that nothing was trained on, if its data are still there."""
+    try:
+        found = splits_of(RunFolder.open(run).config()).victim
+    except (DataError, UsageError) as error:
+        say(f"the run's records cannot be read, programs are compared on random ones alone ({error})")
+        return None
+    if found.schema != mechanism.schema_:
+        say("the run's records have changed, programs are compared on random ones alone")
+        return None
+    return found
+
+
+def _real_inputs(mechanism: Mechanism, halves: Halves, real: Dataset | None) -> dict[str, Sequence[Array]]:
+    """Inputs of every program, as they are when real records go all the way round."""
+    if real is None or halves.device is None:
+        return {}
+    some = real.take(slice(0, _REAL))
+    device = halves.device
+    arrays = _around(mechanism, device, some)
+    found: dict[str, Sequence[Array]] = {"device": arrays}
+    if halves.cloud is not None:
+        payload = by_torch(device, arrays)
+        found["cloud"] = [payload]
+        if halves.finish is not None:
+            key = next(array for port, array in zip(device.inputs, arrays, strict=True) if port.name == "key")
+            found["finish"] = [by_torch(halves.cloud, [payload]), key]
+    return found
+
+
+def _around(mechanism: Mechanism, device: Half, some: Dataset) -> list[Array]:
+    """Made-up keys and noise beside real records and their private labels."""
+    count = {"batch": len(some), "records": len(some)}
+    arrays = example_inputs(device.inputs, 17, count)
+    for place, port in enumerate(device.inputs):
+        if port.source == "record":
+            arrays[place] = np.ascontiguousarray(some.x)
+        elif port.source == "private":
+            arrays[place] = private_inputs(mechanism, some)
+    return arrays
+
+
+def private_inputs(mechanism: Mechanism, data: Dataset) -> Array:
+    """The private labels of records as the device half takes them."""
+    schema = mechanism.schema_
+    each = (told(target(label, data.private[label], schema), schema.width(label)) for label in schema.private)
+    return np.concatenate([part.float().numpy() for part in each], axis=1)

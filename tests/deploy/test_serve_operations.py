@@ -134,6 +134,27 @@ def test_several_workers_share_the_address_add_their_figures_up_and_are_started_
         assert not service.strange_lines()
 
 
+def test_tokens_are_changed_without_a_pause(bundle: Path, tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(TOKENS[0] + "\n")
+    with running(bundle=bundle, workers=2, token_file=file) as service:
+
+        def status(token: str) -> int:
+            return httpx.get(f"{service.url}/v2", headers={"authorization": f"Bearer {token}"}).status_code
+
+        end = time.monotonic() + 30
+        while len(service.events("ready")) < 2 and time.monotonic() < end:
+            time.sleep(0.05)
+        assert (status(TOKENS[0]), status(TOKENS[1])) == (200, 401)
+        file.write_text(TOKENS[1] + "\n")
+        service.process.send_signal(signal.SIGHUP)
+        while len(service.events("ready")) < 4 and time.monotonic() < end:
+            assert {status(TOKENS[0]), status(TOKENS[1])} <= {200, 401}
+            time.sleep(0.05)
+        assert len(service.events("ready")) == 4
+        assert (status(TOKENS[0]), status(TOKENS[1])) == (401, 200)
+
+
 def test_workers_end_when_the_process_is_killed_that_started_them(bundle: Path) -> None:
     with running(bundle=bundle, workers=2) as service:
         end = time.monotonic() + 30

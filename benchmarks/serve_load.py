@@ -71,7 +71,7 @@ def run(small: bool = False) -> dict[str, Any]:
         "memory is flat": growth < _GROWTH,
     }
     return {
-        "claim": f"batching serves ≥ {GAIN:g} × as many rows as one request at a time and ≥ {SHARE:g} × as many as bare ONNX "
+        "claim": f"batching serves ≥ {GAIN:g} × as many rows as one request at a time, ≥ {SHARE:g} × bare ONNX "
         "Runtime; no error below saturation, 503 and no wrong answer above it; memory is flat",
         "holds": all(holds.values()),
         "ratios": {

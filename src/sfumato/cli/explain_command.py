@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from sfumato.cli.gate_commands import Groups, Least, Most, PolicyFile, Require, asked_policy
+from sfumato.cli.gate_commands import Shares as PeopleShares
 from sfumato.cli.options import Domain, Id, Json, Limit, Private, Seed, Shares, Utility, X, data_config
 from sfumato.cli.protect_command import Given, LeavesName
 from sfumato.core.errors import unknown
@@ -23,6 +24,7 @@ def explain(
     most: Most = None,
     least: Least = None,
     groups: Groups = None,
+    people: PeopleShares = None,
     require: Require = None,
     leaves: LeavesName = None,
     labels: bool = typer.Option(False, "--labels", help="The utility labels go along."),
@@ -42,7 +44,7 @@ def explain(
         raise unknown("kind of release (--leaves)", leaves, LEAVES)
     given = data_config({}, data, x, utility, private, subject, limit, domain, shares)
     del given["source"]
-    asked = asked_policy(policy, most or (), least or (), groups or (), require)
+    asked = asked_policy(policy, most or (), least or (), groups or (), people or (), require)
     found = told(data, asked, leaves=leaves, labels=labels, seed=seed, **given).to_json()
     if json:
         print_json(found)

@@ -194,7 +194,7 @@ def _differently_written(parts: Sequence[Texts]) -> str | None:
     }
     if any(_ends(value) or _written(value) is None for value in known):
         return None
-    return min(value for value in known if not _is_number(value))
+    return min(str(value) for value in known if not _is_number(value))
 
 
 def _plain(part: Texts, written: bool) -> Texts:

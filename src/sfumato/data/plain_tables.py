@@ -54,7 +54,10 @@ class PlainTable:
         return [*self.columns, *self.wide]
 
     def take(self, rows: npt.NDArray[np.integer]) -> PlainTable:
-        return PlainTable(*({name: one[rows] for name, one in part.items()} for part in (self.columns, self.wide)))
+        return PlainTable(
+            {name: one[rows] for name, one in self.columns.items()},
+            {name: one[rows] for name, one in self.wide.items()},
+        )
 
     def named_like(self, names: Sequence[str]) -> tuple[PlainTable, dict[str, str]]:
         """With columns called as in ``names`` where they differ in capitals, spaces, dashes, dots or underscores alone,

@@ -94,6 +94,7 @@ class GroupPage:
     warnings: tuple[str, ...]
     matrix: Matrix
     front: FrontView | None
+    start: int
     explored: tuple[tuple[int, str], ...]
     words: Verdict
     sections: tuple[Section, ...]
@@ -134,6 +135,17 @@ def render_page(groups: Sequence[Group], *, title: str | None = None, live: bool
     return text
 
 
+def render_waiting() -> str:
+    """The live page while there is nothing to show."""
+    scripts = [_resource("charts.js"), _resource("page.js")]
+    text: str = (
+        _templates()
+        .get_template("waiting.html.j2")
+        .render(policy=_policy(scripts, live=True), css=_resource("style.css"), scripts=scripts)
+    )
+    return text
+
+
 class _Builder:
     """Numbers the runs, keeps every picture once, and collects the figures that the script draws."""
 
@@ -167,6 +179,7 @@ class _Builder:
             warnings=trust_warnings(group.runs),
             matrix=leakage_matrix(group, self.ids),
             front=self._front(group, looks),
+            start=self._start(group),
             explored=tuple(
                 (self.ids[run.name], run.title) for run in group.runs if self.runs[self.ids[run.name]]["tiles"]
             ),
@@ -295,8 +308,8 @@ class _Builder:
         """The side panel of one run: heading, facts, and rows of pictures; and all tiles of its records."""
         facts = [[metric_name(run.use.metric).capitalize(), measured(run.use)]] if run.use is not None else []
         for key in in_order(run.worst):
-            leaked = f" · leakage {leak(run.worst[key])}" if leak(run.worst[key]) else ""
-            facts.append([title(key), f"{named(run.worst[key])}, {run.worst[key].attack}{leaked}"])
+            score = run.worst[key]
+            facts.append([title(key), f"leakage {leak(score)}" if leak(score) else f"{named(score)}, {score.attack}"])
         missing = run.picture_attack is None and RECONSTRUCTION in run.worst
         few = {"most": _FEW} if run.gallery is not None and run.gallery.lists else {}
         return few | {

@@ -141,7 +141,7 @@ def check_follows(floors: tuple[LabelFloor, ...], policy: Policy) -> None:
 def beyond_reach(floors: tuple[LabelFloor, ...], policy: Policy) -> Iterator[tuple[str, float, LabelFloor]]:
     """The limits that no mechanism can keep: the limit, the least that it would have to be, and the floor."""
     for asked in policy.thresholds:
-        if asked.limit == "min" or asked.what.partition("-with")[0] != ATTRIBUTE:
+        if asked.limit != "max" or asked.what.partition("-with")[0] != ATTRIBUTE:
             continue
         for one in floors:
             if asked.label not in (None, one.private):

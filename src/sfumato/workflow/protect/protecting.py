@@ -16,7 +16,7 @@ from sfumato.core.policy import Policy
 from sfumato.core.run_folder import RunFolder, read_json, write_json
 from sfumato.data import load_splits
 from sfumato.mechanisms.capabilities import NeedsSecret, Samples
-from sfumato.workflow.gate import Check, gate, keep
+from sfumato.workflow.gate import Check, gate_folder, keep
 from sfumato.workflow.processes import Say, places
 from sfumato.workflow.protect.candidate_search import Attempted, CandidateSearch, Standings, Watch, ranked
 from sfumato.workflow.protect.candidate_ways import Unfit, Way, ways_for
@@ -288,7 +288,7 @@ def _winner(
 
 
 def _gated(winner: Path, goal: Goal, terms: SearchTerms) -> tuple[Check, ...]:
-    found = gate(winner, goal.gated, ledger=terms.ledger)
+    found = gate_folder(winner, goal.gated, ledger=terms.ledger)
     keep(found, goal.policy)
     return found.checks
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-from tests.deploy.made_bundle import NAME, WIDTH, answer, write_bundle
-from tests.deploy.running_service import Running, running
+from benchmarks.made_bundle import NAME, WIDTH, answer, write_bundle
+from benchmarks.service_process import Running, running
 
 triton = pytest.importorskip("tritonclient.http")
 X = np.random.default_rng(0).normal(size=(5, WIDTH)).astype(np.float32)

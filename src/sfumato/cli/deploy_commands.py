@@ -22,7 +22,7 @@ def export(
         typer.Option("--attacker", help="Add an attacker's decoder, for demonstrations (sfumato serve --playground)."),
     ] = False,
     effort: Annotated[
-        str, typer.Option("--effort", help="Of the attackers of --int8 and --attacker: smoke, cpu, full.")
+        str, typer.Option("--effort", help="Of the attackers that --int8 measures by: smoke, cpu, full.")
     ] = "smoke",
     triton: Annotated[
         Path | None, typer.Option("--triton", help="Write a model repository of the cloud half for Triton there.")

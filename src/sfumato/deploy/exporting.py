@@ -74,8 +74,8 @@ def export_run(
         out: The bundle; must not exist.
         name: Of the bundle, and of the model at a server; by default that of ``out``.
         int8: Quantise the device half to 8 bits, and measure what that costs by an audit of the programs.
-        attacker: Train an attacker's decoder and add it as a program, for demonstrations.
-        effort: How hard these attackers try.
+        attacker: Also train a decoder on the run's attacker records and ship it, for demonstrations.
+        effort: How hard the attackers of ``int8`` try.
         say: Called with what is being done.
 
     Returns:
@@ -96,7 +96,7 @@ def export_run(
         real=None if splits is None else splits.victim,
         scores=scores_of(run),
         quantised_on=splits if int8 else None,
-        attacked_on=splits if attacker else None,
+        known=splits.attacker if attacker and splits is not None else None,
         effort=effort,
         say=say,
     )
@@ -110,13 +110,13 @@ def export(
     real: Dataset | None = None,
     scores: Mapping[str, Any] | None = None,
     quantised_on: Splits | None = None,
-    attacked_on: Splits | None = None,
+    known: Dataset | None = None,
     effort: Effort = SMOKE,
     say: Say = lambda _: None,
 ) -> Exported:
     """As ``export_run``, for a fitted mechanism; programs are compared on ``real`` records, too. With ``quantised_on``
-    the device half is quantised on the owner's records of these parts, and its cost measured on the victims; with
-    ``attacked_on`` an attacker's decoder is added, trained on the attacker's."""
+    the device half is quantised on the owner's records of these parts, and its cost measured on the victims; a
+    decoder is trained on those that an attacker has ``known``."""
     require("deploy", "export", "onnx", "onnxscript", "onnxruntime")
     halves = halves_of(mechanism)
     programs = {part: half for part in PROGRAMS if (half := getattr(halves, part, None)) is not None}
@@ -126,9 +126,14 @@ def export(
     out.parent.mkdir(parents=True, exist_ok=True)
     if quantised_on is not None:
         refuse_unmeasurable(() if halves.device is None else halves.device.inputs)
-    if attacked_on is not None and halves.device is not None:
-        say("training the attacker's decoder")
-        programs["attacker"] = attacker_half(mechanism, halves.device, attacked_on, effort, mechanism.seed)
+    if known is not None:
+        if halves.device is None:
+            raise UsageError(f"{mechanism.name}: there is no device half whose payload an attacker could read.")
+        say("training a decoder as an attacker would")
+        asked = any(port.source == "private" for port in halves.device.inputs)
+        private = private_inputs(known.schema, known.private) if asked else None
+        rows = halves.company.rows if halves.company else 1
+        programs["attacker"] = attacker_half(halves.device, known, private, rows=rows)
     given = _real_inputs(mechanism, halves, real)
     cost = None
     with atomic(out) as part:

@@ -41,13 +41,13 @@ def resolve(mechanism: str, data: Mapping[str, Any], params: Mapping[str, Any], 
     del stored["seed"]
     return {
         "run": {"command": "fit", "mechanism": mechanism, "seed": seed, "version": sfumato.__version__},
-        "data": {key: value for key, value in {**_own_shares(kind), **data}.items() if value is not None},
+        "data": {key: value for key, value in {**_own_shares(kind, data), **data}.items() if value is not None},
         "params": stored,
     }
 
 
-def _own_shares(kind: type[Mechanism]) -> dict[str, Any]:
-    return {} if kind.owner_share is None else {"shares": [kind.owner_share]}
+def _own_shares(kind: type[Mechanism], data: Mapping[str, Any]) -> dict[str, Any]:
+    return {} if kind.owner_share is None or data.get("holdout") else {"shares": [kind.owner_share]}
 
 
 def splits_of(config: Mapping[str, Any]) -> Splits:

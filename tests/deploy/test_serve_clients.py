@@ -104,6 +104,12 @@ def test_data_may_be_nested_as_the_shape_says(service: Running) -> None:
     np.testing.assert_allclose(np.reshape(said["outputs"][0]["data"], (-1, 4)), answer(X), atol=1e-4)
 
 
+def test_no_outputs_asked_for_means_all(service: Running) -> None:
+    for empty in (None, []):
+        said = httpx.post(f"{service.url}/v2/models/{NAME}/infer", json=asked(outputs=empty)).json()
+        assert [one["name"] for one in said["outputs"]] == ["scores"]
+
+
 def test_deflate_without_its_header_is_read_too(service: Running) -> None:
     packer = zlib.compressobj(wbits=-15)
     body = packer.compress(json.dumps(asked()).encode()) + packer.flush()

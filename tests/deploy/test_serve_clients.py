@@ -121,7 +121,7 @@ def test_many_clients_at_once_each_get_their_own_answer(service: Running) -> Non
     from concurrent.futures import ThreadPoolExecutor
 
     draw = np.random.default_rng(1)
-    xs = [draw.normal(size=(rows, WIDTH)).astype(np.float32) for rows in draw.integers(1, 70, 200)]
+    xs = [draw.normal(size=(rows, WIDTH)).astype(np.float32) for rows in draw.integers(1, 32, 200)]
 
     def ask(x: np.ndarray) -> np.ndarray:
         with httpx.Client() as client:

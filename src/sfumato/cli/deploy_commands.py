@@ -14,6 +14,9 @@ def export(
     run: Run,
     out: Annotated[Path, typer.Option("--out", help="The bundle, a folder; must not exist.")],
     name: Annotated[str, typer.Option("--name", help="Name of bundle and model; default: the folder's.")] = "",
+    attacker: Annotated[
+        bool, typer.Option("--attacker", help="Also a decoder as an attacker would train it, for demonstrations.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -22,7 +25,7 @@ def export(
     from sfumato.deploy.exporting import export_run
 
     with Talk(quiet) as talk:
-        done = export_run(run, out, name=name, say=talk.say)
+        done = export_run(run, out, name=name, attacker=attacker, say=talk.say)
     rows = [
         f"  {one.name + '.onnx':14} {one.bytes / 1024:8.0f} kB   error {one.error:.1e}"
         f"{'' if one.real else ' (random records)'}   {one.one:.2f} ms for one, {one.many:.2f} ms for {one.batch}"

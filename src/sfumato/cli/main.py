@@ -17,6 +17,7 @@ from sfumato.cli import (
     deploy_commands,
     device_commands,
     doctor_command,
+    explain_command,
     fit_command,
     gate_commands,
     protect_command,
@@ -72,12 +73,14 @@ app.command()(fit_command.fit)
 app.command()(release_command.release)
 app.command()(audit_command.audit)
 app.command()(sweep_command.sweep)
+app.command()(explain_command.explain)
 app.command()(protect_command.protect)
 app.command()(gate_commands.gate)
 app.command()(verify_command.verify)
 app.command()(serve_command.serve)
 app.command()(deploy_commands.export)
 app.command()(report_commands.report)
+app.command()(report_commands.view)
 app.command()(report_commands.reproduce)
 app.command()(doctor_command.doctor)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sfumato.cli.gate_commands import Groups, Least, Most, PolicyFile, Require, asked_policy
+from sfumato.cli.gate_commands import Shares as PeopleShares
 from sfumato.cli.options import (
     Device,
     Domain,
@@ -55,6 +56,7 @@ def protect(
     most: Most = None,
     least: Least = None,
     groups: Groups = None,
+    people: PeopleShares = None,
     require: Require = None,
     leaves: LeavesName = None,
     labels: Annotated[bool, typer.Option("--labels", help="Let the utility labels go along.")] = False,
@@ -86,14 +88,14 @@ def protect(
     from sfumato.cli.output import print_json
     from sfumato.cli.protect_view import SearchView, print_outcome
     from sfumato.workflow import Warrant
-    from sfumato.workflow.protect import Terms
+    from sfumato.workflow.protect import SearchTerms
     from sfumato.workflow.protect import protect as search
     from sfumato.workflow.protect.time_limit import seconds_of
 
-    asked = asked_policy(policy, most or (), least or (), groups or (), (), require)
+    asked = asked_policy(policy, most or (), least or (), groups or (), people or (), require)
     given = data_config({}, data, x, utility, private, subject, limit, domain, shares)
     del given["source"]
-    terms = Terms(
+    terms = SearchTerms(
         seconds_of(within),
         candidates,
         effort_named(effort),

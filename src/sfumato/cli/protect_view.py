@@ -43,7 +43,7 @@ class SearchView:
         """A line of the log."""
         self._doing = what
         if self._live is None and not self.quiet:
-            ERR.print(what, markup=False)
+            ERR.print(what, markup=False, soft_wrap=True)
 
     def watch(self, now: Standings) -> None:
         """Something changed."""
@@ -57,7 +57,7 @@ class SearchView:
         for one in now.attempted:
             if (one.number, one.stage) not in self._told:
                 self._told.add((one.number, one.stage))
-                ERR.print(f"candidate {one.number}, {one.candidate}: {described(one)}", markup=False)
+                ERR.print(f"candidate {one.number}, {one.candidate}: {described(one)}", markup=False, soft_wrap=True)
 
     def _table(self) -> Table:
         left = "" if self._end is None else time_left(max(0.0, self._end - monotonic()))
@@ -94,6 +94,7 @@ def print_outcome(found: Protected) -> None:
     if content["checks"]:
         OUT.print(_checks(content))
     lines = [f"floor: {one['sentence']}." for one in content["floors"] if one["advantage"] > 0 or not found.passed]
+    lines += [f"floor: {one['sentence']}." for one in content["measured_floors"] if one["beyond"]]
     if not found.passed:
         lines += [f"relax: {one['sentence']}" for one in content["relax"]]
     lines += [f"not tried: {one['mechanism']}, {one['why']}" for one in content["unfit"]]

@@ -16,6 +16,7 @@ from sfumato.core.dataset import Dataset
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.extras import require
 from sfumato.core.run_folder import RunFolder, atomic
+from sfumato.deploy.attacker_program import attacker_half
 from sfumato.deploy.bundle_card import bundle_card, scores_of
 from sfumato.deploy.bundle_files import CARD, write_manifest, write_sums
 from sfumato.deploy.manifest import PROGRAMS, read_bundle
@@ -48,13 +49,14 @@ class Exported:
         return {"bundle": str(self.folder), "mechanism": self.mechanism, "programs": programs}
 
 
-def export_run(run: Path, out: Path, *, name: str = "", say: Say = lambda _: None) -> Exported:
+def export_run(run: Path, out: Path, *, name: str = "", attacker: bool = False, say: Say = lambda _: None) -> Exported:
     """Write the halves of a finished run as a bundle in ``out``.
 
     Args:
         run: A folder that ``sfumato fit`` made.
         out: The bundle; must not exist.
         name: Of the bundle, and of the model at a server; by default that of ``out``.
+        attacker: Also train a decoder on the run's attacker records and ship it, for demonstrations.
         say: Called with what is being done.
 
     Returns:
@@ -65,7 +67,13 @@ def export_run(run: Path, out: Path, *, name: str = "", say: Say = lambda _: Non
         DataError: The run cannot be read, or ``out`` is in use.
     """
     mechanism = load_run(run)
-    return export(mechanism, out, name=name, real=_victims(run, mechanism, say), scores=scores_of(run), say=say)
+    real = _victims(run, mechanism, say)
+    known = None
+    if attacker:
+        known = splits_of(RunFolder.open(run).config()).attacker
+        if known.schema != mechanism.schema_:
+            raise DataError(f"{run}: the run's records have changed, so no attacker can be trained: leave it out.")
+    return export(mechanism, out, name=name, real=real, scores=scores_of(run), known=known, say=say)
 
 
 def export(
@@ -75,9 +83,11 @@ def export(
     name: str = "",
     real: Dataset | None = None,
     scores: Mapping[str, Any] | None = None,
+    known: Dataset | None = None,
     say: Say = lambda _: None,
 ) -> Exported:
-    """As ``export_run``, for a fitted mechanism; programs are compared on ``real`` records, too."""
+    """As ``export_run``, for a fitted mechanism; programs are compared on ``real`` records, too, and a decoder is
+    trained on those that an attacker has ``known``."""
     require("deploy", "export", "onnx", "onnxscript", "onnxruntime")
     halves = halves_of(mechanism)
     programs = {part: half for part in PROGRAMS if (half := getattr(halves, part, None)) is not None}
@@ -86,6 +96,15 @@ def export(
         raise DataError(f"{out} is already used for something: choose another --out.")
     out.parent.mkdir(parents=True, exist_ok=True)
     given = _real_inputs(mechanism, halves, real)
+    if known is not None:
+        if halves.device is None:
+            raise UsageError(f"{mechanism.name}: there is no device half whose payload an attacker could read.")
+        say("training a decoder as an attacker would")
+        private = (
+            private_inputs(mechanism, known) if any(port.source == "private" for port in halves.device.inputs) else None
+        )
+        rows = halves.company.rows if halves.company else 1
+        programs["attacker"] = attacker_half(halves.device, known, private, rows=rows)
     with atomic(out) as part:
         part.mkdir()
         figures = []

@@ -1,7 +1,7 @@
 """What somebody who does not know a mechanism needs to choose it and its settings: declared next to its parameters.
 
 class RAN(EncoderMechanism):
-    searched = (SearchSpace("features", against=("reconstruction",), knobs={"lam": Span(0.01, 0.9)}, …),)
+    searched = (SearchSpace("features", against=("reconstruction",), knobs={"lam": KnobRange(0.01, 0.9)}, …),)
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LEAVES: tuple[Leaves, ...] = get_args(Leaves)
 
 
 @dataclass(frozen=True)
-class Span:
+class KnobRange:
     """Numbers from ``low`` to ``high``; ``log`` if ratios count, ``whole`` without fractions."""
 
     low: float
@@ -50,7 +50,7 @@ class SearchSpace:
 
     leaves: Leaves
     against: tuple[str, ...]
-    knobs: Mapping[str, Span | tuple[Any, ...]] = field(default_factory=dict)
+    knobs: Mapping[str, KnobRange | tuple[Any, ...]] = field(default_factory=dict)
     starts: tuple[Mapping[str, Any], ...] = ({},)
     fixed: Mapping[str, Any] = field(default_factory=dict)
     kinds: tuple[Kind, ...] = get_args(Kind)

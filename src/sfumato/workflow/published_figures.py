@@ -56,7 +56,9 @@ def audit_of_release(scores: Mapping[str, Any], promise: Guarantee, traits: Trai
         "utility": utility,
         "useless": list(useless(map(Score.from_json, utility), students=traits.synthetic)),
         "worst": {threat: _figure(score) for threat, score in seen["worst"].items()},
-        "membership": [_figure(s) for s in seen["attacks"] if s["threat"] == MEMBERSHIP and not s["primary"]],
+        "membership": [
+            _figure(cut) for raw, cut in zip(scores["attacks"], seen["attacks"], strict=True) if _beside_bounds(raw)
+        ],
         "floors": [_figure(s) for s in floors(seen["attacks"])],
         "exposure": {key: _of_nobody(one) for key, one in seen["exposure"].items()},
         "attacks": [
@@ -66,6 +68,15 @@ def audit_of_release(scores: Mapping[str, Any], promise: Guarantee, traits: Trai
         "skipped": [dict(one) for one in seen["skipped"]],
         "threats": described(score["threat"] for score in primary),
     }
+
+
+def _beside_bounds(score: Mapping[str, Any]) -> bool:
+    """Whether a figure may stand beside what a promise leaves to attackers: a rate of true positives at few false ones
+    needs so many people outside the data that one of them is a false one."""
+    if score["threat"] != MEMBERSHIP or score["primary"]:
+        return False
+    rate = re.fullmatch(r"tpr-at-([\d.]+)-fpr", score["metric"])
+    return rate is None or float(rate[1]) / 100 * int(score["n"]) / 2 >= 1.0
 
 
 def floors(attacks: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -36,7 +36,7 @@ from sfumato.mechanisms.device_secret import check_secret, check_secret_file, de
 from sfumato.mechanisms.halves import Halves
 from sfumato.mechanisms.parameters import anything, choice, flag, learning_rate, number, whole
 from sfumato.mechanisms.record_checks import check_records
-from sfumato.mechanisms.search_space import SearchSpace, Span
+from sfumato.mechanisms.search_space import KnobRange, SearchSpace
 
 __all__ = ["ARS", "Published"]
 
@@ -66,7 +66,11 @@ class ARS(Mechanism):
         SearchSpace(
             "features",
             against=("attribute", "reconstruction"),
-            knobs={"epsilon": Span(0.25, 6.0, log=True), "strength": Span(0.03, 3.0, log=True), "keep": (0, 2, 8, 16)},
+            knobs={
+                "epsilon": KnobRange(0.25, 6.0, log=True),
+                "strength": KnobRange(0.03, 3.0, log=True),
+                "keep": (0, 2, 8, 16),
+            },
             starts=({"epsilon": 1.0}, {"epsilon": 2.0, "strength": 0.5}, {"epsilon": 2.0, "keep": 2}),
             fixed={"keyed": False},  # the owner releases a file, and no device comes back to it
         ),

@@ -16,7 +16,7 @@ from sfumato.mechanisms.encoder_mechanism import PlainNetwork
 from sfumato.mechanisms.halves import Halves, plain_halves
 from sfumato.mechanisms.halves.shipped_networks import Added
 from sfumato.mechanisms.parameters import flag, number
-from sfumato.mechanisms.search_space import SearchSpace, Span
+from sfumato.mechanisms.search_space import KnobRange, SearchSpace
 from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 
@@ -61,7 +61,7 @@ class Noisy(Undefended):
         SearchSpace(
             "records",
             against=("attribute", "reconstruction"),
-            knobs={"noise": Span(0.1, 3.0, log=True)},
+            knobs={"noise": KnobRange(0.1, 3.0, log=True)},
             starts=({"noise": 0.5}, {"noise": 1.5}),
             cost=0.5,
         ),

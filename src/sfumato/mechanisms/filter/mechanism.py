@@ -34,7 +34,7 @@ from sfumato.mechanisms.halves import Half, Halves, noise_port, payload_port, pr
 from sfumato.mechanisms.halves.shipped_networks import Filtered, OneUser
 from sfumato.mechanisms.label_targets import target, told, widths
 from sfumato.mechanisms.parameters import learning_rate, number, whole
-from sfumato.mechanisms.search_space import SearchSpace, Span
+from sfumato.mechanisms.search_space import KnobRange, SearchSpace
 from sfumato.mechanisms.training import train
 from sfumato.nets.training_loop import as_tensor
 
@@ -53,18 +53,22 @@ class Filter(LatentMechanism):
     name = "filter"
     serves_numbers = True
     hides_numbers = True  # h regresses it, and the filter is told the number
-    searched = (
+    searched: ClassVar[tuple[SearchSpace, ...]] = (
         SearchSpace(
             "features",
             against=("attribute", "reconstruction"),
-            knobs={"beta": Span(0.05, 1.0, log=True), "budget": Span(30.0, 3000.0, log=True), "base": ("pca", "")},
+            knobs={
+                "beta": KnobRange(0.05, 1.0, log=True),
+                "budget": KnobRange(30.0, 3000.0, log=True),
+                "base": ("pca", ""),
+            },
             starts=({"base": "pca"}, {"base": "pca", "beta": 0.15}, {"base": ""}),
             cost=5.0,
         ),
         SearchSpace(
             "records",
             against=("attribute",),
-            knobs={"beta": Span(0.05, 1.0, log=True), "budget": Span(30.0, 3000.0, log=True)},
+            knobs={"beta": KnobRange(0.05, 1.0, log=True), "budget": KnobRange(30.0, 3000.0, log=True)},
             starts=({}, {"beta": 0.15}),
             fixed={"base": "pca", "output": "data"},
             cost=5.0,

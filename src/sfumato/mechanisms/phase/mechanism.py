@@ -39,7 +39,7 @@ from sfumato.mechanisms.phase.cut import CutNetwork, generator, widen
 from sfumato.mechanisms.phase.device import Cloud, Device, encode
 from sfumato.mechanisms.phase.keys import hide, turn
 from sfumato.mechanisms.record_checks import check_records
-from sfumato.mechanisms.search_space import SearchSpace, Span
+from sfumato.mechanisms.search_space import KnobRange, SearchSpace
 from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches
 from sfumato.nets.unet import map_decoder
 
@@ -65,7 +65,7 @@ class Phase(CutNetwork):
         SearchSpace(
             "messages",
             against=("attribute", "reconstruction", "result", "row"),
-            knobs={"d": Span(2, 4, whole=True)},
+            knobs={"d": KnobRange(2, 4, whole=True)},
             starts=({"d": 2}, {"d": 4}),
             promise="anonymity",
         ),

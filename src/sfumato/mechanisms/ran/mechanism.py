@@ -20,7 +20,7 @@ from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.encoder_mechanism import EncoderMechanism
 from sfumato.mechanisms.parameters import anything, learning_rate, number, whole
-from sfumato.mechanisms.search_space import SearchSpace, Span
+from sfumato.mechanisms.search_space import KnobRange, SearchSpace
 from sfumato.nets.encoders import output_shape
 from sfumato.nets.mirror_decoder import NotAChain, mirror
 from sfumato.nets.residual_decoder import residual_decoder
@@ -44,7 +44,7 @@ class RAN(EncoderMechanism):
         SearchSpace(
             "features",
             against=("reconstruction",),
-            knobs={"lam": Span(0.005, 0.5, log=True)},
+            knobs={"lam": KnobRange(0.005, 0.5, log=True)},
             starts=({"lam": 0.1}, {"lam": 0.02}),
         ),
     )

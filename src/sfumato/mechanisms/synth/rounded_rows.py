@@ -22,8 +22,8 @@ def rounded_rows(weights: Doubles, chances: Doubles, starts: Codes, rows: int, g
     """Bins (rows, columns) of so many rows, in random order.
 
     ``weights`` (C,), ``chances`` (C, S), ``starts`` (columns + 1,) where the bins of each column begin. A component
-    gets its number of rows and every bin its number in a component, rounded; what rounding leaves is handed on to the
-    next component (error diffusion), so that the counts of the whole are right. Columns are shuffled within a component, and
+    gets its number of rows and every bin its number in a component, rounded; what that leaves is handed on to the
+    next one (error diffusion), so that the counts of the whole are right. Columns are shuffled within a component, and
     swaps mend what that does to pairs of columns.
     """
     rng = np.random.default_rng(int(torch.randint(2**62, (1,), generator=generator)))

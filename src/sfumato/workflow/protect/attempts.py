@@ -13,7 +13,7 @@ from sfumato.auditing.steps import AuditSteps
 from sfumato.auditing.trials import Found
 from sfumato.core import compute
 from sfumato.core.errors import GateFailed, SfumatoError
-from sfumato.core.policy import Policy
+from sfumato.core.policy import UTILITY_METRICS, Policy
 from sfumato.core.run_folder import RunFolder, read_json, write_json
 from sfumato.core.score import Score
 from sfumato.mechanisms.base import Progress
@@ -82,6 +82,8 @@ def _attempt(say: Say, progress: Progress, order: Trying) -> dict[str, Any]:
         if not order.thorough:
             say(f"{order.title}: fit")
             fit_run(dict(order.config), order.folder, resume=True, splits=splits, progress=watched)
+            if order.until is not None and time.time() > order.until:
+                raise OutOfTime("it was over too late")
         fitted = time.perf_counter()
         say(f"{order.title}: {'attacks at full effort' if order.thorough else 'utility, then attacks'}")
         run = RunFolder.open(order.folder)
@@ -130,7 +132,7 @@ _EASY = ("picture", "utility")
 
 def _clearly_useless(served: list[Score], policy: Policy) -> str | None:
     """The limit on utility that is missed by the favourable end of its interval; None if there is none."""
-    limits = tuple(one for one in policy.thresholds if one.limit == "min")
+    limits = tuple(one for one in policy.thresholds if one.what in UTILITY_METRICS)
     if not served or not limits:
         return None
     scores = {

@@ -18,7 +18,7 @@ from sfumato.workflow.fitting import resolve
 from sfumato.workflow.gate import Check
 from sfumato.workflow.processes import Job, Say, side_by_side
 from sfumato.workflow.protect.attempts import ATTEMPT, Trying, attempt
-from sfumato.workflow.protect.candidates import Candidate
+from sfumato.workflow.protect.candidate_ways import Candidate
 from sfumato.workflow.protect.goal import Goal
 from sfumato.workflow.protect.margins import Standing
 from sfumato.workflow.protect.study_journal import StudyJournal

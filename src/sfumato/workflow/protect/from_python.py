@@ -11,7 +11,7 @@ from sfumato.core.policy import Policy, policy_of, read_policy
 from sfumato.workflow.processes import Say
 from sfumato.workflow.protect.candidate_search import Watch
 from sfumato.workflow.protect.outcome import Protected
-from sfumato.workflow.protect.protecting import Terms, nothing_watched
+from sfumato.workflow.protect.protecting import SearchTerms, nothing_watched
 from sfumato.workflow.protect.protecting import protect as search
 from sfumato.workflow.protect.time_limit import seconds_of
 
@@ -64,11 +64,11 @@ def protect(
     """
     stored = policy if isinstance(policy, Policy) else Policy() if policy is None else read_policy(Path(policy))
     typed = policy_of(_items(max), _items(min), (), require or stored.require)
-    labels = {
-        name: [one] if isinstance(one, str) else one for name, one in (("utility", utility), ("private", private))
+    labels = {"utility": utility, "private": private}
+    named: dict[str, Any] = {
+        name: [one] if isinstance(one, str) else list(one) for name, one in labels.items() if one is not None
     }
-    given = {**data, **{name: list(one) for name, one in labels.items() if one is not None}}
-    terms = Terms(None if within is None else seconds_of(within), candidates, effort_named(effort))
+    terms = SearchTerms(None if within is None else seconds_of(within), candidates, effort_named(effort))
     return search(
         str(source),
         Path(out),
@@ -78,7 +78,8 @@ def protect(
         terms=terms,
         say=say,
         watch=watch,
-        **given,
+        **data,
+        **named,
     )
 
 

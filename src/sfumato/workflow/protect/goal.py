@@ -89,7 +89,7 @@ def goal_of(
         )
     if not any(one.what in UTILITY_METRICS for one in policy.thresholds):
         raise UsageError(
-            "nothing is to stay useful, and noise alone would pass: give a limit such as --min accuracy=0.7."
+            "nothing is to stay useful, and noise alone would pass: give a limit such as --min accuracy=0.7 or r2=0.3."
         )
     usual = LEAVES[0] if policy.require is None else _PROVEN[policy.require]
     chosen = next((one for one in LEAVES if one == leaves), usual)
@@ -99,7 +99,7 @@ def goal_of(
 def check_labels(goal: Goal, utility: Sequence[str], private: Sequence[str], numbers: Sequence[str]) -> None:
     """Raise if a limit speaks of a label that there is not, or by a metric that does not fit it."""
     for one in goal.policy.thresholds:
-        if one.limit == "min" and one.what in UTILITY_METRICS:
+        if one.what in UTILITY_METRICS:
             _check_utility(one, utility, numbers)
         elif one.what in (ATTRIBUTE, ATTRIBUTE_WITH_LABELS):
             if not private:

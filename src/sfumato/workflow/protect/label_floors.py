@@ -6,12 +6,18 @@ from the guess by the true label for 1 − a of the people at most:
 
     accuracy(y | read u) ≥ accuracy(y | u) − (1 − a).
 
-With the limit on accuracy as a, this is a floor for every mechanism that keeps that limit. Leakage is a share of the
-way to the best attack on undefended data, which is right for everybody at most:
+With the limit on accuracy as a, this is a floor for every mechanism that keeps that limit. Where both labels have two
+classes, let Δ be the difference of the shares of u among the two classes of y, the rarer of which has the share p. As
+(1 − a)/p people of 100 % in both classes together are read wrong at most (the bound of Zhao and Gordon, 2019),
 
-    leakage ≥ (floor − majority) / (1 − majority).
+    AUROC(y | read u) ≥ ½ + ½ (Δ − (1 − a)/p).
 
-Both are the least that leaks; the attacks of the audit usually find more.
+Leakage is a share of the way to the best attack on undefended data, which is right for everybody at most:
+
+    leakage ≥ (accuracy − majority) / (1 − majority)   and   leakage ≥ (AUROC − ½) / ½.
+
+All three are the least that leaks. A release whose errors do not happen to hide y tells more, which the audit measures
+(its attack by the useful label).
 """
 
 from __future__ import annotations
@@ -25,7 +31,8 @@ import numpy.typing as npt
 
 from sfumato.core.dataset import Dataset, IntArray, Splits
 from sfumato.core.errors import UsageError
-from sfumato.core.intervals import share_interval
+from sfumato.core.intervals import bootstrap, difference_interval, share_interval
+from sfumato.core.metrics import auroc_statistic
 from sfumato.core.policy import Policy
 from sfumato.core.threats import ATTRIBUTE
 from sfumato.workflow.protect.goal import Goal
@@ -40,8 +47,9 @@ _CERTAIN = 0.999
 @dataclass(frozen=True)
 class LabelFloor:
     """What ``utility`` tells about ``private``: how often the guess is right (with its interval) where the label is
-    known, and ``guessing`` where it is not. ``least`` is the floor of that accuracy for a release that serves the label
-    with accuracy ``served`` (1: the label itself leaves)."""
+    known, and ``guessing`` where it is not; ``area`` is the AUROC of that guess. ``least`` is the floor of that
+    accuracy for a release that serves the label with accuracy ``served`` (1: the label itself leaves), ``least_area``
+    that of the AUROC, with the end of its interval that is best for the owner in ``sure_area``."""
 
     utility: str
     private: str
@@ -50,6 +58,9 @@ class LabelFloor:
     guessing: float
     served: float
     people: int
+    area: float
+    least_area: float
+    sure_area: float
 
     @property
     def least(self) -> float:
@@ -66,12 +77,14 @@ class LabelFloor:
 
     @property
     def leakage(self) -> float:
-        """The least leakage by the metric of advantage."""
-        return (self.least - self.guessing) / max(1.0 - self.guessing, 1e-9)
+        """The least leakage, by the worse of the two metrics."""
+        by_area = 2.0 * (self.least_area - 0.5)
+        return max((self.least - self.guessing) / max(1.0 - self.guessing, 1e-9), by_area)
 
     @property
     def sure_leakage(self) -> float:
-        return (self.sure - self.guessing) / max(1.0 - self.guessing, 1e-9)
+        by_area = 2.0 * (self.sure_area - 0.5)
+        return max((self.sure - self.guessing) / max(1.0 - self.guessing, 1e-9), by_area)
 
     @property
     def known(self) -> bool:
@@ -82,15 +95,15 @@ class LabelFloor:
         low, high = self.ci
         told = (
             f"who knows '{self.utility}' guesses '{self.private}' right for {self.accuracy:.1%} "
-            f"[{low:.1%}, {high:.1%}] of people, and without it for {self.guessing:.1%}"
+            f"[{low:.1%}, {high:.1%}] of people, and without it for {self.guessing:.1%} (AUROC {self.area:.2f})"
         )
-        if self.accuracy - self.guessing < _SHOWN:
-            return f"{told}: the useful label tells nothing about the most likely '{self.private}'"
-        if self.advantage < _SHOWN:
+        if self.accuracy - self.guessing < _SHOWN and self.area < 0.5 + _SHOWN:
+            return f"{told}: the useful label tells nothing about '{self.private}'"
+        if self.leakage < _SHOWN:
             return f"{told}; a release that serves it with accuracy {self.served:.2g} need not tell that"
         return (
             f"{told}: no mechanism that serves '{self.utility}' with accuracy {self.served:.2g} can keep the advantage "
-            f"below {self.advantage:.3f}, which is a leakage of {self.leakage:.0%} at least"
+            f"below {self.advantage:.3f} and the AUROC below {self.least_area:.2f}, a leakage of {self.leakage:.0%}"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -128,7 +141,7 @@ def check_follows(floors: tuple[LabelFloor, ...], policy: Policy) -> None:
 def beyond_reach(floors: tuple[LabelFloor, ...], policy: Policy) -> Iterator[tuple[str, float, LabelFloor]]:
     """The limits that no mechanism can keep: the limit, the least that it would have to be, and the floor."""
     for asked in policy.thresholds:
-        if asked.limit == "min" or asked.what.partition("-with")[0] != ATTRIBUTE:
+        if asked.limit != "max" or asked.what.partition("-with")[0] != ATTRIBUTE:
             continue
         for one in floors:
             if asked.label not in (None, one.private):
@@ -159,15 +172,40 @@ def _floor(attacker: Dataset, victim: Dataset, useful: str, hidden: str, served:
     np.add.at(counts, (seen, own), 1.0)
     counts += counts.sum(axis=0) / max(1.0, counts.sum())
     right = (counts.argmax(axis=1)[asked] == true).astype(np.float64)
+    served = 0.0 if useful in victim.schema.numbers else served
+    area, least, sure = _areas(counts / counts.sum(axis=1, keepdims=True), asked, true, served)
     return LabelFloor(
         utility=useful,
         private=hidden,
         accuracy=float(right.mean()),
         ci=share_interval(right, victim.ids),
         guessing=float(np.bincount(true).max() / len(true)),
-        served=0.0 if useful in victim.schema.numbers else served,
+        served=served,
         people=len(np.unique(victim.ids)),
+        area=area,
+        least_area=least,
+        sure_area=sure,
     )
+
+
+def _areas(
+    shares: npt.NDArray[np.float64], asked: IntArray, true: IntArray, served: float
+) -> tuple[float, float, float]:
+    """The AUROC of the guess; its floor for a release that serves the label with that accuracy; and the floor's end
+    that is best for the owner. ½ where nothing is known of a floor."""
+    guess = shares[asked].astype(np.float32)
+    area = float(auroc_statistic(true, guess)(np.ones(len(true))))
+    if served >= 1.0:
+        low, _ = bootstrap(auroc_statistic(true, guess), len(true), resamples=200, limits=(0.0, 1.0))
+        return area, max(0.5, area), max(0.5, low)
+    if shares.shape != (2, 2):
+        return area, 0.5, 0.5
+    first, second = (asked == 1)[true == 0].astype(float), (asked == 1)[true == 1].astype(float)
+    rare = min(len(first), len(second)) / len(true)
+    low, high = difference_interval(first, second)
+    gap, sure = abs(first.mean() - second.mean()), 0.0 if low <= 0.0 <= high else min(abs(low), abs(high))
+    least, end = (0.5 + 0.5 * max(0.0, one - (1.0 - served) / rare) for one in (gap, sure))
+    return area, float(least), float(end)
 
 
 def _edges(data: Dataset, label: str) -> npt.NDArray[np.float64] | None:

@@ -84,19 +84,20 @@ def checks_at(scores: Mapping[str, Any], policy: Policy, end: End) -> list[Check
 
 def served_by(scores: Mapping[str, Any], policy: Policy) -> float:
     """The mean over the utility labels of what the best reader of each gets, in the metric that the policy limits."""
-    asked = [one.what for one in policy.thresholds if one.limit == "min" and one.what in UTILITY_METRICS]
+    asked = [one.what for one in policy.thresholds if one.what in UTILITY_METRICS]
     found: dict[tuple[str, str], float] = {}
     for one in scores["utility"]:
         if one["metric"] in asked:
             key = (str(one["target"]), one["metric"])
-            found[key] = max(found.get(key, -1.0), float(one["value"]))
+            value = float(one["value"]) * (1.0 if one["better_for_owner"] == "higher" else -1.0)
+            found[key] = max(found.get(key, value), value)
     return sum(found.values()) / len(found) if found else 0.0
 
 
 def about_utility(check: Check) -> bool:
     """Whether a check is of use, not of a threat or a proof."""
     limit, _, rest = check.asked.partition(" ")
-    return limit == "useful" or (limit == "min" and rest.partition(" ")[0].partition(":")[0] in UTILITY_METRICS)
+    return limit == "useful" or rest.partition(" ")[0].partition(":")[0] in UTILITY_METRICS
 
 
 def miss(check: Check) -> float:
@@ -123,10 +124,11 @@ def _at(score: Mapping[str, Any], end: End, *, for_reader: bool) -> dict[str, An
 
 
 def _groups(exposure: Mapping[str, Any], end: End) -> dict[str, Any]:
-    """Groups of people with their intervals shrunk alike."""
+    """Groups of people with their intervals shrunk alike, and the share of people of whom much is leaked."""
     return {
         key: {
             **one,
+            "share_above": _above(one["share_above"], end),
             "groups": [
                 {**group, "leakage_ci": [_share(group, end)] * 2} if group.get("leakage_ci") else group
                 for group in one["groups"]
@@ -134,6 +136,11 @@ def _groups(exposure: Mapping[str, Any], end: End) -> dict[str, Any]:
         }
         for key, one in exposure.items()
     }
+
+
+def _above(share: Mapping[str, Any], end: End) -> dict[str, Any]:
+    value = share["share"] if end == "figure" else share["ci"][0]
+    return {**share, "share": value, "ci": [value, value]}
 
 
 def _share(group: Mapping[str, Any], end: End) -> float:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sfumato.core.policy import Policy
+from sfumato.core.run_folder import read_json
 from sfumato.workflow.gate import Check
 from sfumato.workflow.protect.candidate_search import Attempted, ranked
-from sfumato.workflow.protect.candidates import Unfit
+from sfumato.workflow.protect.candidate_ways import Unfit
 from sfumato.workflow.protect.label_floors import LabelFloor
 from sfumato.workflow.protect.margins import about_utility
 
@@ -29,7 +31,7 @@ class Protected:
     candidates   everything that was tried, with its figures on the victims of the search
     unfit        mechanisms that did not come into question, and why
     relax        what would have to be asked instead: for each limit in the way, the limit and the value
-    floors       what each useful label tells by itself
+    floors       what each useful label tells by itself; measured_floors what it told in the release that came nearest
     plan         what was said beforehand, sentence by sentence
     """
 
@@ -136,6 +138,35 @@ def in_the_way(
     return [*known, *rest]
 
 
+def measured_floors(scores: Mapping[str, Any], policy: Policy) -> list[dict[str, Any]]:
+    """What a reader of a useful label alone got out of an audited release, against the limits on that private label.
+
+    No mechanism that serves the label as well, and whose errors hide nothing by themselves, can be below.
+    """
+    primary = [one for one in scores["attacks"] if one["follows"] and one["primary"] and one["leakage_ci"]]
+    served = {one["target"]: one["value"] for one in reversed(scores["utility"]) if one["primary"]}
+    found = []
+    for one in primary:
+        limits = [
+            limit
+            for limit in policy.thresholds
+            if limit.limit == "max" and limit.share and (limit.what, limit.label) in _meant(one)
+        ]
+        low, high = one["leakage_ci"]
+        beyond = [str(limit) for limit in limits if limit.value < low]
+        about = (
+            f"reading '{one['follows']}' alone, which the release serves with {served.get(one['follows'], 0.0):.3g}, "
+            f"gives {one['leakage']:.0%} [{low:.0%}, {high:.0%}] of '{one['target']}' away ({one['attack']})"
+        )
+        more = f", beyond the limit {beyond[0]}: no mechanism that serves it as well can keep that" if beyond else ""
+        found.append({**one, "beyond": beyond, "sentence": f"{about}{more}"})
+    return found
+
+
+def _meant(score: Mapping[str, Any]) -> set[tuple[str, str | None]]:
+    return {(score["threat"], score["target"]), (score["threat"], None)}
+
+
 def counted(attempted: Sequence[Attempted]) -> dict[str, int]:
     """What a search cost: fits, and training steps of attacks."""
     return {
@@ -145,10 +176,17 @@ def counted(attempted: Sequence[Attempted]) -> dict[str, int]:
 
 
 def facts(
-    attempted: Sequence[Attempted], unfit: Sequence[Unfit], floors: Sequence[LabelFloor], plan: Sequence[str]
+    attempted: Sequence[Attempted],
+    unfit: Sequence[Unfit],
+    floors: Sequence[LabelFloor],
+    plan: Sequence[str],
+    policy: Policy,
 ) -> dict[str, Any]:
     """What every outcome tells, whether something was released or not."""
+    audited = next((one.folder / "scores.json" for one in ranked(attempted)), None)
+    read = [] if audited is None else measured_floors(read_json(audited), policy)
     return {
+        "measured_floors": read,
         "candidates": [one.to_json() for one in attempted],
         "unfit": [one.to_json() for one in unfit],
         "floors": [{**one.to_json(), "sentence": str(one)} for one in floors],

@@ -12,7 +12,7 @@ from pathlib import Path
 from sfumato.mechanisms.capabilities import SpendsByFit
 from sfumato.workflow.fitting import fit_run, resolve
 from sfumato.workflow.processes import Say
-from sfumato.workflow.protect.candidates import Candidate, Way
+from sfumato.workflow.protect.candidate_ways import Candidate, Way
 from sfumato.workflow.protect.goal import Goal
 
 

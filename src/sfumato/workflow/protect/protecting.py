@@ -16,14 +16,14 @@ from sfumato.core.policy import Policy
 from sfumato.core.run_folder import RunFolder, read_json, write_json
 from sfumato.data import load_splits
 from sfumato.mechanisms.capabilities import NeedsSecret, Samples
-from sfumato.workflow.gate import Check, gate, keep
+from sfumato.workflow.gate import Check, gate_folder, keep
 from sfumato.workflow.processes import Say, places
 from sfumato.workflow.protect.candidate_search import Attempted, CandidateSearch, Standings, Watch, ranked
-from sfumato.workflow.protect.candidates import Unfit, Way, ways_for
+from sfumato.workflow.protect.candidate_ways import Unfit, Way, ways_for
 from sfumato.workflow.protect.goal import Goal, check_labels, goal_of
 from sfumato.workflow.protect.judgement import fit_command, judged, moved_to_judgement
 from sfumato.workflow.protect.label_floors import LabelFloor, beyond_reach, check_follows, label_floors
-from sfumato.workflow.protect.outcome import Protected, Relaxed, facts, in_the_way, nearest, relaxed
+from sfumato.workflow.protect.outcome import Protected, Relaxed, facts, in_the_way, measured_floors, nearest, relaxed
 from sfumato.workflow.protect.private_fit import PrivateFit, fitted_once, private_fit
 from sfumato.workflow.protect.study_journal import StudyJournal
 from sfumato.workflow.protect.time_limit import TimeLimit
@@ -40,7 +40,7 @@ def nothing_watched(_now: Standings) -> None:
 
 
 @dataclass(frozen=True)
-class Terms:
+class SearchTerms:
     """How a goal is pursued: ``seconds`` in all, ``most`` candidates, ``effort`` of the judgement, ``rows`` to draw of
     a synthetic set, and the ``warrant`` and ``ledger`` of the release."""
 
@@ -70,7 +70,7 @@ def protect(
     leaves: str | None = None,
     labels: bool = False,
     seed: int = 0,
-    terms: Terms | None = None,
+    terms: SearchTerms | None = None,
     say: Say = lambda _: None,
     watch: Watch = nothing_watched,
     **data: Any,
@@ -98,7 +98,7 @@ def protect(
         UsageError: The goal contradicts itself, no mechanism fits it, or the time is shorter than one fit.
         DataError: The data cannot be used, or ``out`` is used for something else.
     """
-    terms = terms or Terms()
+    terms = terms or SearchTerms()
     goal = goal_of(policy, {"source": source, **data}, leaves, seed=seed, labels=labels)
     known = _claimed(out, goal, terms)
     if known is not None:
@@ -132,7 +132,7 @@ def surveyed(goal: Goal) -> Surveyed:
     return Surveyed(splits, *ways_for(goal, splits.owner), floors)
 
 
-def _claimed(out: Path, goal: Goal, terms: Terms) -> Protected | None:
+def _claimed(out: Path, goal: Goal, terms: SearchTerms) -> Protected | None:
     """The result that is there already; makes the folder or takes up an interrupted search for the same goal."""
     question = {**goal.to_json(), "effort": asdict(terms.effort), "rows": terms.rows}
     if (out / PLAN).is_file():
@@ -149,7 +149,7 @@ def _claimed(out: Path, goal: Goal, terms: Terms) -> Protected | None:
 
 
 def _by_search(
-    goal: Goal, out: Path, found: Surveyed, terms: Terms, limit: TimeLimit, say: Say, watch: Watch
+    goal: Goal, out: Path, found: Surveyed, terms: SearchTerms, limit: TimeLimit, say: Say, watch: Watch
 ) -> Protected:
     """Try candidates, judge the best."""
     plan = [
@@ -171,7 +171,7 @@ def _by_search(
         watch=watch,
     )
     attempted = search.run()
-    told = facts(attempted, found.unfit, found.floors, plan)
+    told = facts(attempted, found.unfit, found.floors, plan, goal.gated)
     best = next(iter(ranked(attempted)), None)
     placed = None if best is None else best.standing
     if best is None or placed is None or not (placed.passed or placed.near):
@@ -183,6 +183,7 @@ def _by_search(
     winner = moved_to_judgement(best.folder, out / WINNER)
     judged(winner, terms.effort, say)
     checks = _gated(winner, goal, terms)
+    told["measured_floors"] = measured_floors(read_json(winner / "scores.json"), goal.gated)
     told["plan"] = [*plan, f"chosen among {len(attempted)} candidates: {best.candidate}"]
     if not all(check.passed for check in checks):
         missed = in_the_way(attempted, (str(best.candidate), [check for check in checks if not check.passed]))
@@ -203,19 +204,19 @@ def _by_search(
         **told,
         "nearest": [],
         "relax": [],
-        "report": _page(out, winner, attempted, say),
+        "report": _page(out, winner, attempted),
     }
     return _stored(out, content)
 
 
-def _by_one_fit(goal: Goal, out: Path, found: Surveyed, fit: PrivateFit, terms: Terms, say: Say) -> Protected:
+def _by_one_fit(goal: Goal, out: Path, found: Surveyed, fit: PrivateFit, terms: SearchTerms, say: Say) -> Protected:
     """One private fit, with settings that were fixed before the records were looked at."""
     for sentence in fit.plan:
         say(sentence)
     winner = fitted_once(fit, goal, out / WINNER, terms.ledger, say)
     judged(winner, terms.effort, say)
     checks = _gated(winner, goal, terms)
-    told = facts((), found.unfit, found.floors, fit.plan) | {"cost": {"fits": 1, "attack_steps": 0}}
+    told = facts((), found.unfit, found.floors, fit.plan, goal.gated) | {"cost": {"fits": 1, "attack_steps": 0}}
     named = str(fit.candidate)
     about = _winner(fit.candidate.way.mechanism, fit.candidate.params, named, goal, winner, checks)
     if not all(check.passed for check in checks):
@@ -233,7 +234,7 @@ def _by_one_fit(goal: Goal, out: Path, found: Surveyed, fit: PrivateFit, terms: 
         **told,
         "nearest": [],
         "relax": [],
-        "report": _page(out, winner, (), say),
+        "report": _page(out, winner, ()),
     }
     return _stored(out, content)
 
@@ -245,7 +246,7 @@ def _unreachable(goal: Goal, out: Path, found: Surveyed, limits: Sequence[tuple[
         for limit, least, floor in limits
     ]
     plan = ["nothing was trained: a useful label by itself tells more than a limit allows"]
-    told = facts((), found.unfit, found.floors, plan)
+    told = facts((), found.unfit, found.floors, plan, goal.gated)
     return _stored(out, _not_released(goal, told, (), steps, None, ()))
 
 
@@ -286,13 +287,13 @@ def _winner(
     }
 
 
-def _gated(winner: Path, goal: Goal, terms: Terms) -> tuple[Check, ...]:
-    found = gate(winner, goal.gated, ledger=terms.ledger)
+def _gated(winner: Path, goal: Goal, terms: SearchTerms) -> tuple[Check, ...]:
+    found = gate_folder(winner, goal.gated, ledger=terms.ledger)
     keep(found, goal.policy)
     return found.checks
 
 
-def _released(winner: Path, goal: Goal, out: Path, terms: Terms, say: Say) -> dict[str, Any]:
+def _released(winner: Path, goal: Goal, out: Path, terms: SearchTerms, say: Say) -> dict[str, Any]:
     """The release, which asks the gate once more."""
     from sfumato.workflow.fitting import load_run
 
@@ -310,16 +311,10 @@ def _released(winner: Path, goal: Goal, out: Path, terms: Terms, say: Say) -> di
     return release_run(winner, source, folder, labels=goal.labels, ledger=terms.ledger, warrant=warrant, warn=say)
 
 
-def _page(out: Path, winner: Path, attempted: Sequence[Attempted], say: Say) -> str | None:
+def _page(out: Path, winner: Path, attempted: Sequence[Attempted]) -> str:
     """The report: the winner by the judgement, then every audited candidate by the search."""
-    from sfumato.core.extras import require
     from sfumato.report import build_report
 
-    try:
-        require("report", "the report", "plotly")
-    except UsageError as error:
-        say(str(error))
-        return None
     audited = [one.folder for one in ranked(attempted)]
     return str(build_report([winner, *audited], out / "report.html", title="sfumato protect"))
 

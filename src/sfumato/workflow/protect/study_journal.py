@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from sfumato.core.errors import DataError
 from sfumato.core.extras import require
 from sfumato.core.run_folder import shut
-from sfumato.mechanisms.search_space import Span
-from sfumato.workflow.protect.candidates import Candidate, Way, tried_first
+from sfumato.mechanisms.search_space import KnobRange
+from sfumato.workflow.protect.candidate_ways import Candidate, Way, tried_first
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial, Trial
@@ -131,7 +131,7 @@ class StudyJournal:
         return optuna.trial.TrialState[name]
 
 
-def _knobs(way: Way) -> list[tuple[str, Span | tuple[Any, ...]]]:
+def _knobs(way: Way) -> list[tuple[str, KnobRange | tuple[Any, ...]]]:
     return list(way.space.knobs.items())
 
 
@@ -139,8 +139,8 @@ def _values(params: Mapping[str, Any], way: Way) -> dict[str, Any]:
     return {knob: params[f"{params[_WAY]}.{knob}"] for knob, _ in _knobs(way) if f"{params[_WAY]}.{knob}" in params}
 
 
-def _suggest(trial: Trial, name: str, knob: Span | tuple[Any, ...]) -> Any:
-    if not isinstance(knob, Span):
+def _suggest(trial: Trial, name: str, knob: KnobRange | tuple[Any, ...]) -> Any:
+    if not isinstance(knob, KnobRange):
         return trial.suggest_categorical(name, list(knob))
     if knob.whole:
         return trial.suggest_int(name, int(knob.low), int(knob.high), log=knob.log)

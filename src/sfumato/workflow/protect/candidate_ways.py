@@ -14,7 +14,7 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.capabilities import SpendsByFit
 from sfumato.mechanisms.label_targets import refuse_numbers
 from sfumato.mechanisms.registry import names
-from sfumato.mechanisms.search_space import SearchSpace, Span
+from sfumato.mechanisms.search_space import KnobRange, SearchSpace
 from sfumato.workflow.protect.goal import Goal
 
 
@@ -46,8 +46,8 @@ class Way:
         """Every combination of so many values of each range, and of all others."""
         found: list[dict[str, Any]] = [{}]
         for name, knob in self.space.knobs.items():
-            each = knob.spaced(values) if isinstance(knob, Span) else knob
-            whole = isinstance(knob, Span) and knob.whole
+            each = knob.spaced(values) if isinstance(knob, KnobRange) else knob
+            whole = isinstance(knob, KnobRange) and knob.whole
             found = [{**one, name: int(value) if whole else value} for one in found for value in each]
         return tuple(found)
 
@@ -121,8 +121,8 @@ def why_not(way: Way, goal: Goal, owner: Dataset, known: set[str]) -> str | None
     return None
 
 
-def _within(knob: Span | tuple[Any, ...], default: Any) -> Any:
-    if isinstance(knob, Span):
+def _within(knob: KnobRange | tuple[Any, ...], default: Any) -> Any:
+    if isinstance(knob, KnobRange):
         value = min(knob.high, max(knob.low, default))
         return int(value) if knob.whole else float(value)
     return default if default in knob else knob[0]

@@ -19,6 +19,7 @@ from typing import Any
 
 import nbformat
 import yaml
+from markdown.extensions.toc import slugify_unicode
 from nbclient import NotebookClient
 from nbconvert import MarkdownExporter
 
@@ -51,7 +52,8 @@ def main() -> None:
     gather_pages()
     tutorials = [write_tutorial(notebook, run=run) for notebook in notebooks()]
     write_configuration(tutorials, write_api())
-    subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet", "-f", str(BUILD / "mkdocs.yml")], check=True)
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # an advertisement of a successor
+    subprocess.run([sys.executable, "-m", "mkdocs", "build", "-f", str(BUILD / "mkdocs.yml")], check=True, env=quiet)
     print(f"{BUILD / 'site' / 'index.html'}")
 
 
@@ -63,7 +65,7 @@ def notebooks() -> list[Path]:
 def gather_pages() -> None:
     """The pages and pictures of ``docs``, and those that stand above it; links out of them become plain text."""
     for file in sorted((ROOT / "docs").rglob("*")):
-        if file.suffix in {".md", ".png", ".svg"} and not file.name.endswith(".head.md"):
+        if file.suffix in {".md", ".png", ".svg", ".json"} and not file.name.endswith(".head.md"):
             _place(file, SOURCE / file.relative_to(ROOT / "docs"))
     for name in PAGES_ABOVE:
         _place(ROOT / name, SOURCE / name)
@@ -79,6 +81,7 @@ def _place(file: Path, target: Path) -> None:
         text = text.replace("](docs/", "](").replace("](LICENSE)", "](https://www.apache.org/licenses/LICENSE-2.0)")
     elif file.parent == ROOT / "docs":
         text = re.sub(r"\]\(\.\./(CHANGELOG|CONTRIBUTING|SECURITY)\.md", r"](\1.md", text)
+        text = re.sub(r"\]\(\.\./examples/notebooks/\d+-([\w-]+)\.ipynb\)", r"](tutorials/\1.md)", text)
         text = re.sub(r"\[([^\]]+)\]\(\.\./[^)]*\)", r"\1", text)
     target.write_text(text)
 
@@ -123,10 +126,11 @@ def write_configuration(tutorials: Sequence[str], api: Sequence[Mapping[str, str
     found = {"TUTORIALS": list(tutorials), "API": list(api)}
     settings["nav"] = _filled(settings["nav"], found)
     settings["docs_dir"], settings["site_dir"] = str(SOURCE), str(BUILD / "site")
+    settings["markdown_extensions"].append({"toc": {"permalink": True, "slugify": slugify_unicode}})  # anchors with ε
     for plugin in settings["plugins"]:
         if isinstance(plugin, dict) and "mkdocstrings" in plugin:
             plugin["mkdocstrings"]["handlers"]["python"]["paths"] = [str(ROOT / "src")]
-    (BUILD / "mkdocs.yml").write_text(yaml.safe_dump(settings, allow_unicode=True, sort_keys=False))
+    (BUILD / "mkdocs.yml").write_text(yaml.dump(settings, allow_unicode=True, sort_keys=False))
 
 
 def _filled(nav: Any, found: Mapping[str, Any]) -> Any:

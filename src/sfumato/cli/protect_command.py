@@ -92,7 +92,7 @@ def protect(
     from sfumato.workflow.protect import protect as search
     from sfumato.workflow.protect.time_limit import seconds_of
 
-    asked = asked_policy(policy, most or (), least or (), groups or (), (), require)
+    asked = asked_policy(policy, most or (), least or (), groups or (), people or (), require)
     given = data_config({}, data, x, utility, private, subject, limit, domain, shares)
     del given["source"]
     terms = SearchTerms(

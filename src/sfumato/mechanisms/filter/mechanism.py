@@ -53,7 +53,7 @@ class Filter(LatentMechanism):
     name = "filter"
     serves_numbers = True
     hides_numbers = True  # h regresses it, and the filter is told the number
-    searched = (
+    searched: ClassVar[tuple[SearchSpace, ...]] = (
         SearchSpace(
             "features",
             against=("attribute", "reconstruction"),

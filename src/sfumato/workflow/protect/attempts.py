@@ -82,6 +82,8 @@ def _attempt(say: Say, progress: Progress, order: Trying) -> dict[str, Any]:
         if not order.thorough:
             say(f"{order.title}: fit")
             fit_run(dict(order.config), order.folder, resume=True, splits=splits, progress=watched)
+            if order.until is not None and time.time() > order.until:
+                raise OutOfTime("it was over too late")
         fitted = time.perf_counter()
         say(f"{order.title}: {'attacks at full effort' if order.thorough else 'utility, then attacks'}")
         run = RunFolder.open(order.folder)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from sfumato.auditing import Effort
 from sfumato.auditing.result import Say
 from sfumato.core.errors import DataError
-from sfumato.core.run_folder import RunFolder
+from sfumato.core.run_folder import RunFolder, read_json
 from sfumato.mechanisms import load_mechanism, mechanism_class
 from sfumato.workflow.auditing import audit_run
 from sfumato.workflow.fitting import SPLITS, splits_of
@@ -39,13 +38,11 @@ def moved_to_judgement(candidate: Path, winner: Path) -> Path:
 
 
 def judged(winner: Path, effort: Effort, say: Say) -> Mapping[str, Any]:
-    """The audit of the winner by every threat; one that was done is not done again."""
+    """The audit of the winner, by every threat that ``effort`` tries; one that was done is not done again."""
     if (winner / "scores.json").is_file():
-        from sfumato.core.run_folder import read_json
-
         scores: Mapping[str, Any] = read_json(winner / "scores.json")
         return scores
-    return audit_run(winner, effort=replace(effort, threats=None), again=True, say=say)
+    return audit_run(winner, effort=effort, again=True, say=say)
 
 
 def fit_command(mechanism: str, params: Mapping[str, Any], goal: Goal) -> str:

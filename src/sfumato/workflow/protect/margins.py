@@ -84,12 +84,13 @@ def checks_at(scores: Mapping[str, Any], policy: Policy, end: End) -> list[Check
 
 def served_by(scores: Mapping[str, Any], policy: Policy) -> float:
     """The mean over the utility labels of what the best reader of each gets, in the metric that the policy limits."""
-    asked = [one.what for one in policy.thresholds if one.limit == "min" and one.what in UTILITY_METRICS]
+    asked = [one.what for one in policy.thresholds if one.what in UTILITY_METRICS]
     found: dict[tuple[str, str], float] = {}
     for one in scores["utility"]:
         if one["metric"] in asked:
             key = (str(one["target"]), one["metric"])
-            found[key] = max(found.get(key, -1.0), float(one["value"]))
+            value = float(one["value"]) * (1.0 if one["better_for_owner"] == "higher" else -1.0)
+            found[key] = max(found.get(key, value), value)
     return sum(found.values()) / len(found) if found else 0.0
 
 

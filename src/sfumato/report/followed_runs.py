@@ -13,12 +13,13 @@ from sfumato.core.errors import DataError
 from sfumato.core.run_folder import read_json
 from sfumato.report.audited_runs import Group
 from sfumato.report.collect import MAX_RUNS, expanded, grouped, read_run
+from sfumato.report.wording import count
 
 _DEPTH = 3  # folders of folders of runs
 _SHOWN = ("scores.json", "gate.json", "gallery.safetensors", "features.json", "config.toml")
 """The files that a page is made of."""
 
-Stage = Literal["waiting", "fitting", "auditing", "done"]
+Stage = Literal["waiting", "fitting", "fitted", "auditing", "done"]
 
 
 @dataclass(frozen=True)
@@ -87,12 +88,21 @@ def _progress(path: Path, name: str) -> Progress:
     attacks = len(list((path / "attacks").glob("*.json"))) if (path / "attacks").is_dir() else 0
     if (path / "scores.json").is_file():
         return Progress(name, "done", "")
-    if attacks or (path / "audit.json").is_file():
-        return Progress(name, "auditing", f"{attacks} attacks done")
+    if attacks:
+        return Progress(name, "auditing", f"{count(attacks, 'attack')} done")
     if not (path / "config.toml").is_file():
         return Progress(name, "waiting", "")
+    if _state(path / "status.json") == "done":
+        return Progress(name, "fitted", "not audited yet")
     epoch, total = _epoch(path / "metrics.jsonl"), _epochs(path / "config.toml")
     return Progress(name, "fitting", f"epoch {epoch}{f' of {total}' if total else ''}" if epoch else "")
+
+
+def _state(file: Path) -> str:
+    try:
+        return str(read_json(file)["state"])
+    except (DataError, KeyError, TypeError):
+        return ""  # not there yet
 
 
 def _epoch(file: Path) -> int:

@@ -97,7 +97,9 @@ def write_tutorial(notebook: Path, *, run: bool) -> str:
         print(f"runs {notebook.name}", flush=True)
         with tempfile.TemporaryDirectory(prefix="sfumato-docs-") as folder:
             (Path(folder) / "state").mkdir()
-            os.environ.update(SFUMATO_STATE=str(Path(folder) / "state"), TERM="dumb", COLUMNS="100")  # no colours on a page
+            os.environ.update(
+                SFUMATO_STATE=str(Path(folder) / "state"), TERM="dumb", COLUMNS="100"
+            )  # no colours on a page
             os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
             NotebookClient(content, timeout=1200, resources={"metadata": {"path": folder}}).execute()
     name = re.sub(r"^\d+-", "", notebook.stem)

@@ -1,4 +1,4 @@
-"""The round trip over the wire: right answers, nothing raw on the way, patience with a busy server, none with a liar."""
+"""The round trip over the wire: right answers, nothing raw on the way, patience with the busy, none with a liar."""
 
 from __future__ import annotations
 
@@ -138,9 +138,9 @@ def test_a_busy_server_is_asked_again(bundles: Bundles) -> None:
         remote = RemoteModel(server.url, device=made.folder, binary=False)
         assert remote.scores(made.data.x[:2]).shape == (2, 3)
         assert len(server.bodies) == 4
-    with replying(busy(9, cloud(made))) as server:
-        with pytest.raises(NoAnswer, match=r"3 attempts \(503: the queue is full\)"):
-            RemoteModel(server.url, device=made.folder, retries=2).scores(made.data.x[:2])
+    tired = pytest.raises(NoAnswer, match=r"3 attempts \(503: the queue is full\)")
+    with replying(busy(9, cloud(made))) as server, tired:
+        RemoteModel(server.url, device=made.folder, retries=2).scores(made.data.x[:2])
 
 
 def test_a_server_that_is_not_there_is_one_sentence(bundles: Bundles) -> None:

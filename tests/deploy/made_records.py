@@ -35,7 +35,7 @@ def made_records(kind: str, records: int = 240) -> Dataset:
         x[:, 6] = 0.0
         more = {"columns": COLUMNS, "x_columns": tuple(column.name for column in COLUMNS)}
     elif kind == "vectors":
-        columns = tuple(Column(f"v[{place}]", "numeric", low=-1.0, high=1.0, of="v") for place in range(12))
+        columns = tuple(Column(f"v[{place}]", "numeric", low=-1.0, high=1.0) for place in range(12))
         more = {"columns": columns, "x_columns": ("v",)}
     elif kind == "signal":
         more = {"ranges": ((-2.0, 2.0),) * 3}

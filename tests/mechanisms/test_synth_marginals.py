@@ -110,9 +110,7 @@ def test_no_record_moves_an_answer_beyond_its_bound(data: Dataset, odd: str) -> 
 
 @given(st.lists(st.floats(0.1, 10.0), min_size=1, max_size=6), st.integers(0, 1000), st.booleans())
 @settings(max_examples=40, deadline=None)
-def test_tables_of_one_answer_count_records_and_share_its_noise(
-    weights: list[float], seed: int, named: bool
-) -> None:
+def test_tables_of_one_answer_count_records_and_share_its_noise(weights: list[float], seed: int, named: bool) -> None:
     """A record, or a person with all rows, moves all tables together by 1 at most, whatever cells a method names."""
     rng = np.random.default_rng(seed)
     cells = torch.as_tensor(rng.integers(-2, 7, (40, len(weights))))  # some outside: they count at the ends
@@ -168,7 +166,9 @@ def test_records_are_in_the_schemas_own_encoding(bare: Dataset, epsilon: float) 
     assert drawn.x.shape == (500, *SCHEMA.shape) and drawn.x.dtype == np.float32
     assert drawn.x.min() >= 0.0 and drawn.x.max() <= 1.0 and drawn.utility == {}
     (batch,) = decode_table(drawn.x, BARE).combine_chunks().to_batches()
-    assert np.allclose(encode_table(batch, COLUMNS, "drawn", 0), drawn.x, atol=1e-6)  # strict: raises outside the domain
+    assert np.allclose(
+        encode_table(batch, COLUMNS, "drawn", 0), drawn.x, atol=1e-6
+    )  # strict: raises outside the domain
 
 
 def test_with_little_noise_all_pairs_of_columns_are_alike(bare: Dataset, plenty: Synth) -> None:
@@ -176,7 +176,9 @@ def test_with_little_noise_all_pairs_of_columns_are_alike(bare: Dataset, plenty:
     real, sizes = columns_of(bare.x, {}, BARE)
     drawn, _ = columns_of(plenty.sample(3000, seed=1).x, {}, BARE)
     for i, j in combinations(range(len(sizes)), 2):
-        shares = [np.bincount(one[:, i] * sizes[j] + one[:, j], minlength=sizes[i] * sizes[j]) / 3000 for one in (real, drawn)]
+        shares = [
+            np.bincount(one[:, i] * sizes[j] + one[:, j], minlength=sizes[i] * sizes[j]) / 3000 for one in (real, drawn)
+        ]
         assert 0.5 * np.abs(shares[0] - shares[1]).sum() < 0.08, (i, j)
     before, after = (decode_table(one, BARE).to_pandas() for one in (bare.x, plenty.sample(3000, seed=1).x))
     assert abs((before.gain == 0).mean() - (after.gain == 0).mean()) < 0.02, "an end of a range is a value of its own"
@@ -235,7 +237,9 @@ def test_a_rule_about_a_label_holds_for_the_class_of_a_mixture(data: Dataset) ->
 
 
 values = st.sampled_from(["a", "b", "c"])
-sides = st.dictionaries(values, st.lists(st.sampled_from(["0", "1", "2"]), min_size=1, max_size=2), min_size=1, max_size=2)
+sides = st.dictionaries(
+    values, st.lists(st.sampled_from(["0", "1", "2"]), min_size=1, max_size=2), min_size=1, max_size=2
+)
 
 
 @given(st.lists(st.tuples(sides, sides, st.booleans()), min_size=1, max_size=3))
@@ -289,7 +293,10 @@ def test_rows_are_the_mixtures_counts_rounded() -> None:
 def test_few_rows_are_drawn_by_their_chances() -> None:
     weights, starts = np.full(50, 0.02), np.array([0, 2])
     chances = np.tile([0.8, 0.2], (50, 1))
-    drawn = [rounded_rows(weights, chances, starts, 20, torch.Generator().manual_seed(seed))[:, 0].mean() for seed in range(200)]
+    drawn = [
+        rounded_rows(weights, chances, starts, 20, torch.Generator().manual_seed(seed))[:, 0].mean()
+        for seed in range(200)
+    ]
     assert np.mean(drawn) == pytest.approx(0.2, abs=0.03)
 
 

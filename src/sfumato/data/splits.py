@@ -95,7 +95,7 @@ def load_splits(
     are in both parts are split into owner, attacker and victim; with three ``shares`` all subjects are.
 
     Args:
-        source, x, utility, private, id, domain: As for ``load``.
+        source: As for ``load``; so are ``x``, ``utility``, ``private``, ``id`` and ``domain``.
         seed: Seed of the subset and of the split.
         limit: Number of records in all, about (see ``load``); by default every record is used.
         shares: Fractions of the records. Three for owner, attacker and victims; two for owner and attacker if the

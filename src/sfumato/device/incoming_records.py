@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -173,12 +172,20 @@ def _picture(data: bytes, where: Place, shape: tuple[int, ...]) -> npt.NDArray[n
     """(H, W, channels), by Pillow where it is installed, so that any format can come."""
     if len(data) > MAX_CELL_BYTES:
         raise where.fault(f"the record is larger than {MAX_CELL_BYTES >> 20} MB", "make it smaller")
-    if find_spec("PIL") is None:
+    if not _has_pillow():
         pixels, grey = png_pixels(data, where)
         return pixels if grey or shape[0] == 3 else _refuse_colour(where)
     from sfumato.data.encoding.images import decode
 
     return decode(data, where, channels=shape[0]).transpose(1, 2, 0)
+
+
+def _has_pillow() -> bool:
+    try:
+        import PIL  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def _refuse_colour(where: Place) -> npt.NDArray[np.uint8]:
@@ -191,7 +198,7 @@ def _resized(pixels: npt.NDArray[np.uint8], size: tuple[int, int], where: Place)
     if height != width:
         found = f"{pixels.shape[0]}×{pixels.shape[1]}"
         raise where.fault(f"the image is {found}, expected {height}×{width}", "resize it to match the others")
-    if find_spec("PIL") is None:
+    if not _has_pillow():
         raise where.fault(f"the image is not {height}×{width}, and Pillow, which scales it, is missing", "scale it")
     from PIL import Image
 

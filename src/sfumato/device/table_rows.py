@@ -99,7 +99,7 @@ def as_text(value: Any) -> str | None:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return str(int(value)) if value == math.floor(value) and abs(value) < 2.0**53 else repr(value)
+        return str(int(value)) if abs(value) < 2.0**53 and value == math.floor(value) else repr(value)
     if isinstance(value, (datetime, date, clock)):
         return value.isoformat()
     text = str(value).strip()

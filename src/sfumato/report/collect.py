@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,8 +25,6 @@ from sfumato.report.audited_runs import (
     Features,
     Floats,
     Gallery,
-    GateCheck,
-    GateFound,
     Group,
     LedgerLine,
     Reading,
@@ -35,6 +32,7 @@ from sfumato.report.audited_runs import (
     WrongKey,
     by_method,
 )
+from sfumato.report.stored_gates import stored_gate
 from sfumato.report.wording import parameter_name
 
 MAX_RUNS = 60
@@ -106,7 +104,7 @@ def read_run(path: Path, name: str | None = None) -> Run:
             skipped=tuple((str(one["attack"]), str(one["reason"])) for one in scores.get("skipped", [])),
             notes=tuple(str(note) for note in scores.get("notes", [])),
             exposure={str(key): _exposed(value) for key, value in scores.get("exposure", {}).items()},
-            gate=_gate(path),
+            gate=stored_gate(path),
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuleBroken) as error:
         detail = f"{type(error).__name__}: {error}"
@@ -220,15 +218,6 @@ def _exposed(value: Mapping[str, Any]) -> Exposed:
         for one in value["most_exposed"]
     )
     return Exposed(str(value["attack"]), str(value["metric"]), groups, above, records)
-
-
-def _gate(run: Path) -> GateFound | None:
-    """What ``sfumato gate`` left, if it is about the scores that are there now."""
-    found = _read_if_there(run / "gate.json")
-    if found is None or found["scores"] != hashlib.sha256((run / "scores.json").read_bytes()).hexdigest():
-        return None
-    checks = (GateCheck(str(one["asked"]), str(one["outcome"]), str(one["because"])) for one in found["checks"])
-    return GateFound(bool(found["passed"]), tuple(checks))
 
 
 def _gallery(file: Path, schema: Schema) -> Gallery | None:

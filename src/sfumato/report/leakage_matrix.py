@@ -61,7 +61,7 @@ def leakage_matrix(group: Group, numbers: dict[str, int]) -> Matrix:
     grouped = any(found.groups for run in group.runs for found in run.exposure.values())
     foreign = all(run.unlinked for run in group.runs)
     several = len(group.threats) > 1
-    threats = sorted(group.threats, key=lambda key: _seldom(group, key))
+    threats = common_first(group)
     worst_head = "Worst of payload" if any(key.partition(":")[0] in WITH_LABELS for key in threats) else "Worst"
     heads = ["Use"] * useful + [worst_head] * several + ["Worst group"] * grouped + [title(key) for key in threats]
     rows = []
@@ -84,9 +84,10 @@ def leakage_matrix(group: Group, numbers: dict[str, int]) -> Matrix:
     )
 
 
-def _seldom(group: Group, key: str) -> bool:
-    """Whether a question was asked of few of the runs only: it stands behind the others."""
-    return 3 * sum(key in run.worst for run in group.runs) < len(group.runs)
+def common_first(group: Group) -> list[str]:
+    """The questions; those that were asked of few of the runs only stand behind the others."""
+    asked = {key: sum(key in run.worst for run in group.runs) for key in group.threats}
+    return sorted(group.threats, key=lambda key: 3 * asked[key] < len(group.runs))
 
 
 def _use(run: Run) -> MatrixCell:

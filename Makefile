@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check bench results format wheel playground playground-static playground-test docs clean
+.PHONY: demo test check bench results format wheel playground playground-static playground-test docs release clean
 
 demo: $(STAMP)
 	$(BIN)/sfumato demo
@@ -66,6 +66,11 @@ playground/node_modules: playground/package-lock.json
 docs: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	$(BIN)/python docs/build_site.py
+
+# Wheel, sdist, bill of materials, licences and digests in dist/, tried in clean environments.
+release: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "cyclonedx-bom>=5"
+	$(BIN)/python tools/release.py $(addprefix --python ,$(PYTHONS))
 
 clean:
 	rm -rf $(VENV) build sfumato-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -57,12 +57,15 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "fedavg": Benchmark("federated_averaging", seconds=3600.0),
     "encrypted-inference": Benchmark("encrypted_inference", seconds=5400.0),
     "tables": Benchmark("synthetic_tables", seconds=14_400.0),
+    "acs-marginals": Benchmark("acs_marginals"),
     "synth-time": Benchmark("synth_time"),
     "white-box": Benchmark("white_box"),
     "null-audits": Benchmark("null_audits", seconds=7200.0),
     "adult-releases": Benchmark("adult_releases"),
     "anonymeter": Benchmark("anonymeter_agreement"),
     "precision": Benchmark("precision", seconds=7200.0),
+    "serve-load": Benchmark("serve_load"),
+    "serve-fuzz": Benchmark("serve_fuzz"),
     "growth": Benchmark("growth", seconds=14_400.0),
 }
 

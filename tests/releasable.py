@@ -6,13 +6,15 @@ import csv
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from sfumato.auditing.effort import SMOKE
 from sfumato.core.policy import Policy, policy_of
 from sfumato.testing.made_up_people import made_up_people
 from sfumato.workflow import audit_run, fit_run, resolve
 
 QUICK = replace(SMOKE, threats=("attribute", "reconstruction", "membership"), inverted=8, inversion_steps=5, shadows=2)
-EASY = policy_of(["attribute=100%", "membership=100%"], ["auroc=0.51"])
+EASY = policy_of(["attribute=100%"], ["auroc=0.51"])
 """What the run of features passes."""
 DOMAIN = """
 [columns.age]
@@ -29,16 +31,22 @@ categories = ["no", "yes"]
 kind = "numeric"
 low = 30
 high = 120
+[columns.height]
+kind = "numeric"
+low = 140
+high = 200
 [columns.diagnosis]
 kind = "categorical"
 categories = ["ill", "well"]
 """
-_COLUMNS = ("age", "sex", "smoker", "weight", "diagnosis")
+_COLUMNS = ("age", "sex", "smoker", "weight", "height", "diagnosis")
 
 
 def write_people(folder: Path, count: int = 300) -> Path:
-    """``people.csv`` with two rows of each person, and ``domain.toml``."""
+    """``people.csv`` with two rows of each person, and ``domain.toml``; height tells sex nearly always."""
     people = made_up_people(count, 0)
+    tall = 164.0 + 14.0 * (people["sex"] == "m") + np.random.default_rng(1).normal(0.0, 5.0, count)
+    people["height"] = np.round(tall.clip(140.0, 200.0), 1)
     with (folder / "people.csv").open("w", newline="") as file:
         table = csv.writer(file)
         table.writerow(["who", *_COLUMNS])
@@ -58,7 +66,7 @@ def features_run(folder: Path) -> Path:
 
 def synthetic_run(folder: Path) -> Path:
     """Synthetic rows with ε = 3 for each person, audited; the ledger lies beside the file."""
-    data = {"source": str(write_people(folder)), "utility": ["sex"], "private": ["diagnosis"], "id": "who"}
+    data = {"source": str(write_people(folder, 1200)), "utility": ["sex"], "private": ["diagnosis"], "id": "who"}
     data["domain"] = str(folder / "domain.toml")
     fit_run(resolve("synth", data, {"epsilon": 3.0}, seed=0), folder / "synthetic")
     audit_run(folder / "synthetic", effort=replace(QUICK, threats=("membership", "singling-out")))

@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "testing": {"core", "data", "attacks", "mechanisms", "auditing", "workflow"},
     "parties": {"core", "data", "mechanisms", "workflow"},
     "scale": {"core", "data", "mechanisms", "workflow"},
-    "deploy": {"core", "nets", "data", "mechanisms", "auditing", "report", "workflow"},
+    "deploy": {"core", "nets", "data", "attacks", "mechanisms", "auditing", "report", "workflow"},
     "device": {"core", "data", "mechanisms", "deploy"},
     "studies": {"core", "privacy", "mechanisms", "auditing", "report", "workflow", "parties"},
     "cli": {

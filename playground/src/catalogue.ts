@@ -20,11 +20,12 @@ export async function offers(): Promise<Offer[]> {
 /** Mechanisms without defence, in the order in which one is looked for to compare with. */
 export const UNDEFENDED = ["dnn", "split", "none"];
 
+/** What mechanisms are called here, in the order in which they are offered. */
 export const TITLES: Record<string, string> = {
+  phase: "phase: turned by a secret key, among decoys",
   ran: "ran: features against a decoder",
   filter: "filter: hides one label",
   "filter-linear": "filter-linear: hides one label",
-  phase: "phase: turned by a secret key, among decoys",
   ars: "ars: shared representations",
   dnn: "dnn: no defence",
   none: "none: the record itself",

@@ -235,7 +235,7 @@ async function keep(): Promise<void> {
     const programs = Object.entries(manifest.programs).filter(([name]) => name !== "cloud" || offer.url === null);
     files.push(`${offer.folder}manifest.json`, ...programs.map(([, program]) => offer.folder + program!.file));
   }
-  const here = ["./", "./bundles.json", ...own.filter((url) => url.startsWith(location.origin)), ...files];
+  const here = [location.pathname, "./", "./bundles.json", ...own.filter((url) => url.startsWith(location.origin)), ...files];
   navigator.serviceWorker.addEventListener("message", () => (document.documentElement.dataset.kept = "yes"));
   worker?.postMessage(here.map((url) => new URL(url, location.href).href));
 }
@@ -247,7 +247,9 @@ async function start(): Promise<void> {
     status.textContent = error instanceof Error ? error.message : String(error);
     return;
   }
-  const names = [...new Set(all.map((offer) => offer.mechanism))];
+  const order = Object.keys(TITLES);
+  const place = (name: string): number => (order.includes(name) ? order.indexOf(name) : order.length);
+  const names = [...new Set(all.map((offer) => offer.mechanism))].sort((a, b) => place(a) - place(b));
   mechanism.replaceChildren(...names.map((name) => option(name, TITLES[name] ?? name)));
   fillStrengths();
   listen();

@@ -77,3 +77,14 @@ def test_noise_around_the_held_out_people_is_told_as_well() -> None:
     found = audit_release(noisy_copies(dict(holdout)), owner=owner, holdout=holdout, effort=MEMBERS)
     assert any("take held-out people for the owner's" in note for note in found["notes"])
     assert found["worst"]["membership"]["leakage"] == 0.0
+
+
+def test_wide_cells_say_nothing_by_how_they_are_made_narrow() -> None:
+    """Components that had seen the held-out people would tell them from the owner's beside a release of nothing."""
+    rng = np.random.default_rng(4)
+    owner, holdout = ({"x": rng.random((80, 64))} for _ in range(2))
+    effort = replace(SMOKE, threats=("membership", "copies"), suspects=160)
+    found = audit_release({"x": np.zeros((80, 64))}, owner=owner, holdout=holdout, effort=effort)
+    for question in ("membership", "copies"):
+        assert found["worst"][question]["leakage_ci"][0] == 0.0, question
+        assert found["worst"][question]["leakage"] < 0.35, question

@@ -15,6 +15,7 @@ from sfumato.auditing.similarity import (
     shape_likeness,
     trend_likeness,
 )
+from sfumato.auditing.table_fidelity import Coded, independent, table_likeness, unique_matches
 from sfumato.core.dataset import Dataset, Splits
 from sfumato.core.guarantee import empirical
 from sfumato.core.release import Release
@@ -144,8 +145,42 @@ def test_real_rows_score_as_the_control() -> None:
 
     splits = Splits(part("owner"), part("attacker"), part("victim"))
     found = {s.metric: s for s in fidelity_scores(released(part("drawn")), splits, 1, seed=0)}
-    assert set(found) == {"column-shapes", "pair-trends"}
-    for score in found.values():
+    own = {"k-marginal", "propensity-error", "association-error", "unique-exact-matches", "inconsistencies"}
+    assert set(found) == {"column-shapes", "pair-trends", *own}
+    for metric in ("column-shapes", "pair-trends"):
+        score = found[metric]
         assert score.control == pytest.approx(score.value, abs=0.05)
         assert score.baseline is not None and score.baseline < score.value - 0.1
-        assert 0.0 <= score.ci[0] <= score.value <= score.ci[1] <= 1.0
+    for metric in own:
+        score = found[metric]
+        scale = 1000.0 if metric == "k-marginal" else 1.0
+        assert score.control == pytest.approx(score.value, abs=0.1 * scale)
+        assert score.ci[0] <= score.value <= score.ci[1]
+
+
+def coded(codes: np.ndarray, sizes: tuple[int, ...]) -> Coded:
+    return Coded(codes, sizes, codes.astype(np.float32))
+
+
+def test_the_measures_of_tables_are_what_they_are_called() -> None:
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 3, 4000)
+    real = coded(np.stack([first, (first + (rng.random(4000) < 0.1)) % 3], axis=1), (3, 3))  # two cells of nine never
+    same = table_likeness(real, real, 0)
+    assert same["k-marginal"][0] == 1000.0 and same["association-error"][0] == 0.0 and same["inconsistencies"][0] == 0.0
+    assert same["propensity-error"][0] < 0.05
+    alone = independent(real, 4000, rng)
+    apart = table_likeness(real, alone, 0)
+    shares = [np.bincount(one.codes @ [3, 1], minlength=9) / 4000 for one in (real, alone)]
+    assert apart["k-marginal"][0] == pytest.approx(1000 * (1 - 0.5 * np.abs(shares[0] - shares[1]).sum()))
+    assert apart["association-error"][0] > 0.5 and apart["propensity-error"][0] > 0.2
+    never = [code for code in range(9) if shares[0][code] == 0]
+    assert apart["inconsistencies"][0] == pytest.approx(np.isin(alone.codes @ [3, 1], never).mean())
+    flipped = coded(2 - real.codes, (3, 3))
+    assert table_likeness(real, flipped, 0)["propensity-error"][0] > same["propensity-error"][0]
+
+
+def test_unique_records_are_met_only_if_every_column_is_the_same() -> None:
+    owner = np.array([[1, 2], [1, 2], [3, 4], [5, 6], [7, 8]], dtype=np.float32)
+    other = np.array([[3, 4], [1, 2], [5, 0]], dtype=np.float32)
+    assert unique_matches(owner, other).sum() == 1 and len(unique_matches(owner, other)) == 3

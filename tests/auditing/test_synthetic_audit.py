@@ -217,7 +217,7 @@ def test_a_table_is_audited_by_boosted_trees_and_marginals(patched: pytest.Monke
     splits = Splits(part("owner"), part("attacker"), part("victim"))
     result = audit(Synth(method="tiny", epsilon=5.0).fit(splits.owner), splits, effort=TINY)
     assert result.accuracy.attack == "student boosted-trees"
-    assert {score.metric for score in result.information} == {"column-shapes", "pair-trends"}
+    assert {"column-shapes", "pair-trends", "k-marginal"} <= {score.metric for score in result.information}
     assert result.worst["differential-privacy"].value < 5.0
 
 

@@ -68,6 +68,12 @@ def test_texts_that_are_no_single_number_stay_texts(value: str) -> None:
     assert not any("read as numbers" in note for note in reconcile(release, owner, holdout).notes)
 
 
+def test_a_file_without_values_makes_no_numbers_of_texts() -> None:
+    release, owner, holdout = tables()
+    holdout["town"] = [None] * 60
+    assert not any("read as numbers" in note for note in reconcile(release, owner, holdout).notes)
+
+
 def test_columns_match_whatever_the_capitals_and_marks_of_their_names() -> None:
     release, owner, holdout = tables()
     owner["birth_town"], holdout["birth_town"] = owner["town"], holdout["town"]

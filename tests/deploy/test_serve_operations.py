@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -15,9 +16,9 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
+from benchmarks.made_bundle import CLASSES, NAME, WIDTH, answer, serialised, write_bundle
+from benchmarks.service_process import SRC, read_answer, running, started
 from onnx import TensorProto, helper, numpy_helper
-from tests.deploy.made_bundle import CLASSES, NAME, WIDTH, answer, serialised, write_bundle
-from tests.deploy.running_service import SRC, Running, read_answer, running, started
 
 INFER = f"/v2/models/{NAME}/infer"
 TOKENS = ("first-token-0123456789", "second-token-9876543210")
@@ -131,6 +132,27 @@ def test_several_workers_share_the_address_add_their_figures_up_and_are_started_
         assert httpx.post(service.url + INFER, json=body(x)).status_code == 200
         assert service.stop() == 0
         assert not service.strange_lines()
+
+
+def test_tokens_are_changed_without_a_pause(bundle: Path, tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(TOKENS[0] + "\n")
+    with running(bundle=bundle, workers=2, token_file=file) as service:
+
+        def status(token: str) -> int:
+            return httpx.get(f"{service.url}/v2", headers={"authorization": f"Bearer {token}"}).status_code
+
+        end = time.monotonic() + 30
+        while len(service.events("ready")) < 2 and time.monotonic() < end:
+            time.sleep(0.05)
+        assert (status(TOKENS[0]), status(TOKENS[1])) == (200, 401)
+        file.write_text(TOKENS[1] + "\n")
+        service.process.send_signal(signal.SIGHUP)
+        while len(service.events("ready")) < 4 and time.monotonic() < end:
+            assert {status(TOKENS[0]), status(TOKENS[1])} <= {200, 401}
+            time.sleep(0.05)
+        assert len(service.events("ready")) == 4
+        assert (status(TOKENS[0]), status(TOKENS[1])) == (401, 200)
 
 
 def test_workers_end_when_the_process_is_killed_that_started_them(bundle: Path) -> None:
@@ -308,25 +330,25 @@ def test_what_cannot_be_served_is_one_sentence(bundle: Path, tmp_path: Path) -> 
         [("payload", TensorProto.FLOAT, ["N", CLASSES])],
         [("scores", ["N", CLASSES])],
     )
-    with Running([sys.executable, "-m", "sfumato", "serve", str(bundle), "--port", "0"]).connect() as raw:
-        taken = str(raw.getpeername()[1])
-    for code, sentence, words in (
-        (3, "is no bundle", [str(tmp_path / "none")]),
-        (3, "not the file that was exported", [str(changed)]),
-        (3, "cannot load the network", [str(broken)]),
-        (3, "no free first axis", [str(write_bundle(tmp_path / "fixed", fixed, classes=WIDTH))]),
-        (3, "rows change each other", [str(write_bundle(tmp_path / "mixing", mixing, shape=(CLASSES,)))]),
-        (3, "16 characters or more", [str(bundle), "--token-file", str(short)]),
-        (3, "does not exist", [str(bundle), "--token-file", str(tmp_path / "none")]),
-        (2, "needs both", [str(bundle), "--tls-cert", str(short)]),
-        (3, "no certificate and its key", [str(bundle), "--tls-cert", str(short), "--tls-key", str(short)]),
-        (2, "choose another", [str(bundle), "--port", taken]),
-        (2, "choose another", [str(bundle), "--host", "192.0.2.1"]),
-    ):
-        said = command(*words)
-        assert said.returncode == code, said.stderr
-        assert sentence in said.stderr
-        assert "Traceback" not in said.stderr
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = str(other.getsockname()[1])
+        for code, sentence, words in (
+            (3, "is no bundle", [str(tmp_path / "none")]),
+            (3, "not the file that was exported", [str(changed)]),
+            (3, "cannot load the network", [str(broken)]),
+            (3, "no free first axis", [str(write_bundle(tmp_path / "fixed", fixed, classes=WIDTH))]),
+            (3, "rows change each other", [str(write_bundle(tmp_path / "mixing", mixing, shape=(CLASSES,)))]),
+            (3, "16 characters or more", [str(bundle), "--token-file", str(short)]),
+            (3, "does not exist", [str(bundle), "--token-file", str(tmp_path / "none")]),
+            (2, "needs both", [str(bundle), "--tls-cert", str(short)]),
+            (3, "no certificate and its key", [str(bundle), "--tls-cert", str(short), "--tls-key", str(short)]),
+            (2, "choose another", [str(bundle), "--port", taken]),
+            (2, "choose another", [str(bundle), "--host", "192.0.2.1"]),
+        ):
+            said = command(*words)
+            assert said.returncode == code, said.stderr
+            assert sentence in said.stderr
+            assert "Traceback" not in said.stderr
 
 
 def test_routes_of_somebody_else_are_served_beside(bundle: Path) -> None:

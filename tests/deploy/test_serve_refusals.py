@@ -14,8 +14,8 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from tests.deploy.made_bundle import NAME, WIDTH, write_bundle
-from tests.deploy.running_service import Running, read_answer, running
+from benchmarks.made_bundle import NAME, WIDTH, write_bundle
+from benchmarks.service_process import Running, read_answer, running
 
 INFER = f"/v2/models/{NAME}/infer"
 LIMIT = 64 * 1024

@@ -3,7 +3,8 @@
 Synthetic records are held against the victims, which the model has never seen. The control is the owner's own records
 in their place, what a perfect model would get. The baseline knows no record as a whole: rows of a table are drawn
 uniformly from the domain, and every number of other records by itself from the attacker's. Where the owner's records
-are what is compared with (``neighbour_scores``), the control is the victims in place of the synthetic records.
+are what is compared with (``_neighbours``, ``table_fidelity``), the control is held-out records in place of the
+synthetic ones.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from sfumato.auditing.similarity import (
     trend_likeness,
 )
 from sfumato.auditing.students import usual_network
+from sfumato.auditing.table_fidelity import IDENTICAL, K_MARGINAL, LOWER, Coded, coder, independent, table_likeness
 from sfumato.core.dataset import Dataset, FloatArray, IntArray, Splits
 from sfumato.core.intervals import Interval, wilson
 from sfumato.core.metrics import Values
@@ -91,11 +93,26 @@ def fidelity_scores(release: Release, splits: Splits, epochs: int, seed: int) ->
         near = {"value": sets["value"], "control": sets["real"], "baseline": sets["baseline"]}
         for name, one in near.items():
             found[name] |= _neighbours(one, owner)
+    if table and len(victim.schema.columns) + len(labels) > 1:
+        for name, likeness in _likeness(release, splits, tuple(labels), seed).items():
+            found[name] |= likeness
     seconds = round(time.perf_counter() - started, 3)
     return [
         _score(metric, value, ci, found["baseline"][metric][0], found["control"][metric][0], most, seconds)
         for metric, (value, ci) in found["value"].items()
     ]
+
+
+def _likeness(release: Release, splits: Splits, labels: tuple[str, ...], seed: int) -> dict[str, Found]:
+    """The measures of ``table_fidelity`` against all of the owner's records; the control are all that were held out."""
+    coded = coder(splits.owner, labels)
+    owner = coded(splits.owner)
+    drawn = coded(Dataset(release.payload, splits.schema, {name: release.utility[name] for name in labels}))
+    held = [coded(part) for part in (splits.attacker, splits.victim)]
+    others = Coded(np.concatenate([one.codes for one in held]), owner.sizes, np.concatenate([one.rows for one in held]))
+    alone = independent(owner, len(owner.codes), np.random.default_rng(seed))
+    sets = {"value": drawn, "control": others, "baseline": alone}
+    return {name: table_likeness(owner, one, seed) for name, one in sets.items()}
 
 
 def nearest_real(samples: FloatArray, owner: Dataset) -> FloatArray:
@@ -217,7 +234,8 @@ def _some(x: FloatArray, labels: Mapping[str, IntArray], most: int, rng: np.rand
 
 
 def _score(metric: str, value: float, ci: Interval, baseline: float, control: float, n: int, seconds: float) -> Score:
-    better: Direction = "lower" if metric in _LOWER else "higher"
+    better: Direction = "lower" if metric in (*_LOWER, *LOWER) else "higher"
+    unbounded = metric in (FRECHET, CONTRAST, RANGE)
     return Score(
         attack="fidelity",
         threat=THREAT,
@@ -229,5 +247,5 @@ def _score(metric: str, value: float, ci: Interval, baseline: float, control: fl
         control=control,
         n=n,
         seconds=seconds,
-        limits=(0.0, np.inf if metric in (FRECHET, CONTRAST, RANGE) else 1.0),
+        limits=(0.0, np.inf if unbounded else IDENTICAL if metric == K_MARGINAL else 1.0),
     )

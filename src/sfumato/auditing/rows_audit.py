@@ -104,8 +104,8 @@ def _backwards(scores: Sequence[Score]) -> list[str]:
     if not any(score.ci is not None and score.ci[1] < _BACKWARDS for score in found):
         return []
     return [
-        "the attacks on membership take held-out people for the owner's: were the two files exchanged, or is the release "
-        "of other records than the owner's?"
+        "the attacks on membership take held-out people for the owner's: were the two files exchanged, or is the "
+        "release of other records than the owner's?"
     ]
 
 

@@ -12,6 +12,7 @@ from sfumato.cli.options import (
     Config,
     Device,
     Domain,
+    Holdout,
     Id,
     Json,
     LedgerFile,
@@ -52,6 +53,7 @@ def fit(
     subject: Id = None,
     limit: Limit = None,
     shares: Shares = None,
+    holdout: Holdout = None,
     domain: Domain = None,
     settings: Set = None,
     base: Annotated[
@@ -103,13 +105,13 @@ def fit(
     if users is not None:
         labels = {"--utility": utility, "--private": private, "--config": config}
         records = {"--data": data, "--x": x, "--id": subject, "--limit": limit, "--domain": domain, "--seed": seed}
-        pointless = {**labels, **records, "--shares": shares}
+        pointless = {**labels, **records, "--shares": shares, "--holdout": holdout}
         with machine(device, precision, threads=threads):
             _fit_users(name, users, None if own else base, out, typed, pointless, resume=resume, json=json, quiet=quiet)
         return
     resolved = resolve(
         name,
-        data_config(given, data, x, utility, private, subject, limit, domain, shares),
+        data_config(given, data, x, utility, private, subject, limit, domain, shares, holdout),
         {**given.get("params", {}), **typed},
         seed=seed if seed is not None else asked.get("seed", 0),
     )
@@ -121,7 +123,7 @@ def fit(
         talk.say(f"{name}: fit")
         begun = start_of(config, asked)
         fitted = fit_run(
-            resolved, folder, resume=resume, start=begun, ledger=ledger, progress=talk.epoch, warn=talk.say
+            resolved, folder, resume=resume, start=begun, ledger=ledger, look=True, progress=talk.epoch, warn=talk.say
         )
     if not ranks.first():
         return

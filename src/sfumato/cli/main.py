@@ -80,6 +80,7 @@ app.command()(verify_command.verify)
 app.command()(serve_command.serve)
 app.command()(deploy_commands.export)
 app.command()(report_commands.report)
+app.command()(report_commands.view)
 app.command()(report_commands.reproduce)
 app.command()(doctor_command.doctor)
 

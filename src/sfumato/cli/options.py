@@ -40,6 +40,10 @@ Shares = Annotated[
     str | None,
     typer.Option("--shares", help="Owner's share of the records, or owner,attacker,victims: 0.6,0.2,0.2."),
 ]
+Holdout = Annotated[
+    str | None,
+    typer.Option("--holdout", help="A file of other rows for the audit: all rows of --data are the owner's."),
+]
 Domain = Annotated[
     Path | None,
     typer.Option("--domain", help="TOML file of ranges and categories that are public (sfumato data domain)."),
@@ -208,7 +212,7 @@ _KEYS: dict[str, dict[str, type]] = {
     "run": {"command": str, "mechanism": str, "seed": int, "version": str, "start": str, "precision": str},
     "data": {
         "source": str, "x": list, "utility": list, "private": list, "id": str, "limit": int, "domain": str,
-        "shares": tuple, "held_out": str,
+        "shares": tuple, "holdout": str, "held_out": str,
     },
 }  # fmt: skip
 _NOUNS = {str: "a text", list: "a list of texts", tuple: "a list of numbers", int: "a whole number ≥ 0"}
@@ -265,6 +269,7 @@ def data_config(
     limit: int | None,
     domain: Path | None = None,
     shares: str | None = None,
+    holdout: str | None = None,
 ) -> dict[str, Any]:
     """The data part of a configuration: the file's, overridden by what was typed."""
     typed: dict[str, Any] = {
@@ -274,6 +279,7 @@ def data_config(
         "private": private,
         "id": subject,
         "limit": limit,
+        "holdout": holdout,
     }
     typed["domain"] = None if domain is None else str(domain)
     typed["shares"] = None if shares is None else _parse_shares(shares)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sfumato.cli.options import Quiet, Threads
+from sfumato.cli.options import Quiet
 from sfumato.core.errors import UsageError
 
 
@@ -20,7 +20,9 @@ def serve(
     host: Annotated[str, typer.Option("--host", help="Address to listen on; 0.0.0.0: all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free one.")] = 8080,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Processes, each with its own model.")] = 1,
-    threads: Threads = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, help="Threads of each worker's model; default: cores / workers.")
+    ] = None,
     max_batch: Annotated[int, typer.Option("--max-batch", min=1, help="Most rows computed at once.")] = 32,
     queue: Annotated[
         int,

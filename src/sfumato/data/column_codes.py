@@ -32,7 +32,7 @@ _FEW_VALUES = 10
 _COMPONENTS = 16
 """Numbers that stand for a picture or another wide cell."""
 _SOME = 5_000
-"""Cells of each file from which the components are learnt."""
+"""Released cells from which the components are learnt."""
 
 Ends = tuple[float, float, bool, bool]
 Doubles = npt.NDArray[np.float64]
@@ -143,11 +143,14 @@ def coder_of(
 
 
 def _component_coder(name: str, parts: Sequence[FloatArray]) -> ComponentCoder:
+    """By the release alone: components learnt from held-out people fit these better than the owner's, which would tell
+    the two apart whatever was released."""
     from sklearn.decomposition import PCA
 
-    some = np.concatenate([parts[0][:_SOME], parts[2][:_SOME]])
+    some = parts[0][:_SOME]
     few = min(_COMPONENTS, *some.shape)
-    narrow = PCA(few, svd_solver="randomized", random_state=0).fit(some)
+    with np.errstate(invalid="ignore"):  # shares of a variance that may be 0
+        narrow = PCA(few, svd_solver="randomized", random_state=0).fit(some)
     mean, basis = narrow.mean_.astype(np.float32), narrow.components_.T.astype(np.float32)
     found = [_components(part, mean, basis) for part in parts]
     ranked = tuple(Ranks.of([part[:, place] for part in found]) for place in range(few))
@@ -181,14 +184,17 @@ def _numbers(values: Texts) -> Doubles | None:
 
 
 def _differently_written(parts: Sequence[Texts]) -> str | None:
-    """A value of a file that writes with a unit, a currency or thousands apart what is a number in another; else None."""
+    """A value that one file writes with a unit, a currency or thousands apart, a number in another file; else None."""
     plain = [_numbers(part) is not None for part in parts]
-    if all(plain) or not any(plain):
+    numbers = any(bare and any(v is not None for v in part) for part, bare in zip(parts, plain, strict=True))
+    if all(plain) or not numbers:
         return None
-    known = {value for part, bare in zip(parts, plain, strict=True) if not bare for value in part if value is not None}
+    known: set[str] = {
+        value for part, bare in zip(parts, plain, strict=True) if not bare for value in part if value is not None
+    }
     if any(_ends(value) or _written(value) is None for value in known):
         return None
-    return min(value for value in known if not _is_number(value))
+    return min(str(value) for value in known if not _is_number(value))
 
 
 def _plain(part: Texts, written: bool) -> Texts:

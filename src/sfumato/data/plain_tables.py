@@ -54,7 +54,10 @@ class PlainTable:
         return [*self.columns, *self.wide]
 
     def take(self, rows: npt.NDArray[np.integer]) -> PlainTable:
-        return PlainTable(*({name: one[rows] for name, one in part.items()} for part in (self.columns, self.wide)))
+        return PlainTable(
+            {name: one[rows] for name, one in self.columns.items()},
+            {name: one[rows] for name, one in self.wide.items()},
+        )
 
     def named_like(self, names: Sequence[str]) -> tuple[PlainTable, dict[str, str]]:
         """With columns called as in ``names`` where they differ in capitals, spaces, dashes, dots or underscores alone,
@@ -62,8 +65,9 @@ class PlainTable:
         free = _once(name for name in names if name not in self.names)
         mine = _once(name for name in self.names if name not in names)
         new = {name: free[key] for key, name in mine.items() if key in free}
-        parts = ({new.get(name, name): one for name, one in part.items()} for part in (self.columns, self.wide))
-        return (PlainTable(*parts) if new else self), new
+        columns = {new.get(name, name): one for name, one in self.columns.items()}
+        wide = {new.get(name, name): one for name, one in self.wide.items()}
+        return PlainTable(columns, wide), new
 
 
 def _once(names: Iterable[str]) -> dict[str, str]:
@@ -126,6 +130,8 @@ def _of_file(path: Path) -> PlainTable:
     from sfumato.data.encoding.tables import as_text
     from sfumato.data.readers.locate import open_data
 
+    if not path.exists():
+        raise DataError(f"{path} does not exist: check the path.")
     if path.suffix.lower() in DELIMITED:
         table, delimiter = delimited(path)
         return PlainTable({key: _read_texts(table[key].to_pylist(), delimiter) for key in table.column_names})
@@ -171,8 +177,6 @@ def delimited(path: Path) -> tuple[Any, str]:
             raise DataError(f"{path}: two columns are called '{twice}': rename one of them.")
         convert = pc.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
         found = pc.read_csv(path, parse_options=parse, convert_options=convert)
-    except FileNotFoundError:
-        raise DataError(f"{path} does not exist: check the path.") from None
     except UnicodeDecodeError:
         raise DataError(f"{path} cannot be read as a table (it is not UTF-8): save it as UTF-8.") from None
     except (pa.ArrowException, OSError) as error:
@@ -201,8 +205,6 @@ def _read_texts(values: list[str], delimiter: str) -> Texts:
 def _of_npz(path: Path) -> PlainTable:
     from sfumato.data.readers.npz import NpzSource
 
-    if not path.is_file():
-        raise DataError(f"{path} does not exist: check the path.")
     NpzSource(path)  # refuses what is damaged, too large or no array
     with np.load(path, allow_pickle=False) as kept:
         return _of_arrays({name: kept[name] for name in kept.files}, str(path))

@@ -25,7 +25,7 @@ from sfumato.data.domain import DomainName
 from sfumato.data.given_tables import Given, open_given
 from sfumato.data.loading import pieces_of, rows_within, schema_of
 from sfumato.data.placement import placed, subjects_in, subjects_of
-from sfumato.data.readers.locate import LocatedSource
+from sfumato.data.readers.locate import LocatedSource, SourceName, beside, open_data
 from sfumato.data.readers.thinned import without_subject
 from sfumato.data.spool import Spool
 
@@ -83,6 +83,7 @@ def load_splits(
     limit: int | None = None,
     shares: Sequence[float] | None = None,
     domain: DomainName = None,
+    holdout: SourceName | None = None,
     without: str | None = None,
     held_out: str | None = None,
 ) -> Splits:
@@ -94,11 +95,12 @@ def load_splits(
     are in both parts are split into owner, attacker and victim; with three ``shares`` all subjects are.
 
     Args:
-        source, x, utility, private, id, domain: As for ``load``.
+        source: As for ``load``; so are ``x``, ``utility``, ``private``, ``id`` and ``domain``.
         seed: Seed of the subset and of the split.
         limit: Number of records in all, about (see ``load``); by default every record is used.
         shares: Fractions of the records. Three for owner, attacker and victims; two for owner and attacker if the
             source has a test part; or the owner's alone, and the others get equal parts of the rest.
+        holdout: Another file of the same columns, for the attacker and the victims: all of ``source`` is the owner's.
         without: A subject (one of ``Dataset.ids``) that is left out, as if the file had never had it: for audits.
         held_out: Only those attackers and victims who are for a "search", or for the "final" judgement of what it
             chose; the owner's records are the same.
@@ -115,6 +117,10 @@ def load_splits(
     if held_out is not None and held_out not in HELD_OUT:
         raise unknown("part of the held-out records", held_out, HELD_OUT)
     opened = open_given(source, "data")
+    if holdout is not None:
+        if shares is not None:
+            raise UsageError("with --holdout all of --data is the owner's: leave out --shares.")
+        opened = beside(opened, open_data(holdout))
     if without is not None:
         roles = resolve(opened.reference, opened.entry, x=x, utility=utility, private=private, id=id)
         utility = [label.name for label in roles.utility] if utility is None else utility
@@ -125,7 +131,7 @@ def load_splits(
     rows = rows_within(opened, sources, schema, limit, seed)
     keys = [subjects_of(one, of_schema(one, schema, opened.entry)) for one in sources]
     kept = keys if rows is None else [part[chosen] for part, chosen in zip(keys, rows, strict=True)]
-    place = _places(opened, kept, shares, seed, schema.id_column is not None)
+    place = _places(opened, kept, shares, seed, schema.id_column is not None, apart=holdout is not None)
     if held_out is not None:
         part = placed(np.concatenate(kept), tuple(HELD_OUT.values()), seed, "held-out")
         place = np.where((place == _OWNER) | (part == list(HELD_OUT).index(held_out)), place, _NOBODY)
@@ -155,7 +161,13 @@ def _check_people(schema: Schema, name: str) -> None:
 
 
 def _places(
-    opened: LocatedSource, keys: Sequence[Hashes], shares: Sequence[float] | None, seed: int, named: bool
+    opened: LocatedSource,
+    keys: Sequence[Hashes],
+    shares: Sequence[float] | None,
+    seed: int,
+    named: bool,
+    *,
+    apart: bool,
 ) -> IntArray:
     """Return the split of each record of all parts, by what its place hangs on."""
     every, pair = np.concatenate(keys), shares is not None and len(shares) == 2
@@ -165,6 +177,12 @@ def _places(
                 f"{opened.name} has no train and test parts: give three shares, for owner, attacker and victims."
             )
         return placed(every, _three(shares), seed, "split")
+    if apart:
+        if named and _in_both(keys).any():
+            raise UsageError(f"{opened.name}: people of the held-out file are in the other one too: hold out others.")
+        first = len(keys[0])
+        others = np.where(placed(every[first:], (0.5, 0.5), seed, "split") == 0, NAMES.index("attacker"), _VICTIM)
+        return np.concatenate([np.zeros(first, dtype=others.dtype), others])
     known = opened.entry.owner_share if opened.entry else _TRAIN_OWNER_SHARE
     owned = known if shares is None else shares[0]
     place = placed(every, (owned, 1 - owned), seed, "split")

@@ -16,6 +16,7 @@ from sfumato.core.schema import Schema
 from sfumato.core.score import Score
 from sfumato.core.threats import ATTRIBUTE, CLAIM, LIST, MEMBERSHIP, RECONSTRUCTION, ours, rank
 from sfumato.core.traits import Traits
+from sfumato.report.stored_gates import GateFound
 
 Floats = npt.NDArray[np.float32]
 
@@ -123,23 +124,6 @@ class Exposed:
     groups: tuple[dict[str, Any], ...]
     share_above: Mapping[str, Any]
     most_exposed: tuple[dict[str, Any], ...]
-
-
-@dataclass(frozen=True)
-class GateCheck:
-    """One limit of a policy: passed, failed, or not shown to hold (which fails as well), and why."""
-
-    asked: str
-    outcome: str
-    because: str
-
-
-@dataclass(frozen=True)
-class GateFound:
-    """What became of a gate that was put to these very scores."""
-
-    passed: bool
-    checks: tuple[GateCheck, ...]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from sfumato.report.audited_runs import Group, Run
 from sfumato.report.first_screen import Chip, chosen
 from sfumato.report.guarantees import Promise, promises
 from sfumato.report.verdict import trust_warnings
-from sfumato.report.wording import count, leak, measured, metric_name, named
+from sfumato.report.wording import count, leak, listed, measured, metric_name, named
 
 _MOST_GROUPS = 4
 LIMITS = (
@@ -66,8 +66,13 @@ def _sheet(run: Run, number: int) -> Sheet:
         checks=tuple(
             Chip("passed" if check.outcome == "passed" else "failed", check.asked, check.because) for check in checks
         ),
-        limits=(*trust_warnings([run]), *(f"Not asked: {what} ({why})" for what, why in run.skipped[:3]), *LIMITS),
+        limits=(*trust_warnings([run]), *_left_out(run), *LIMITS),
     )
+
+
+def _left_out(run: Run) -> tuple[str, ...]:
+    names = list(dict.fromkeys(what for what, _ in run.skipped))
+    return (f"Attacks that could not be tried: {listed(names)}.",) if names else ()
 
 
 def _facts(run: Run) -> Iterable[tuple[str, str]]:

@@ -5,6 +5,7 @@ What only the owner knows is marked ``TO FILL IN``. Every value is written as JS
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -58,7 +59,7 @@ def _entry(record: Mapping[str, Any]) -> dict[str, Any]:
             "privacy_loss": {
                 "privacy_unit": promise.covers.unit,
                 "privacy_unit_details": f"Neighbouring data sets: {promise.relation}.",
-                "privacy_parameters": {"epsilon": promise.epsilon, "delta": promise.delta},
+                "privacy_parameters": {"epsilon": _upwards(promise.epsilon), "delta": promise.delta},
                 "privacy_parameters_details": _in_attackers_terms(record),
             },
             "deployment_model": {
@@ -90,6 +91,11 @@ def _entry(record: Mapping[str, Any]) -> dict[str, Any]:
             },
         },
     }
+
+
+def _upwards(epsilon: float | None) -> float | None:
+    """Without digits that come from the search for the noise, and never below the ε that is proven."""
+    return None if epsilon is None else math.ceil(epsilon * 1e6) / 1e6
 
 
 def _unprotected(promise: Guarantee) -> str:

@@ -13,7 +13,7 @@ from sfumato.report.foreign_rows import SHOWN, compared, worst_first
 from sfumato.report.verdict import refuted
 from sfumato.report.wording import count, leak, measured, metric_name, named, number
 
-_WITH_LABELS = (RECONSTRUCTION_WITH_LABELS, ATTRIBUTE_WITH_LABELS)
+WITH_LABELS = (RECONSTRUCTION_WITH_LABELS, ATTRIBUTE_WITH_LABELS)
 _MOST_OPEN = 3  # questions without a limit that are named one by one
 
 State = Literal["passed", "failed", "open"]
@@ -81,7 +81,7 @@ def worst_leak(run: Run) -> tuple[str, Score] | None:
     that leave beside it tell.
     """
     graded = [(key, score) for key, score in run.worst.items() if score.leakage is not None]
-    payload = [one for one in graded if one[0].partition(":")[0] not in _WITH_LABELS] or graded
+    payload = [one for one in graded if one[0].partition(":")[0] not in WITH_LABELS] or graded
     sure = [one for one in payload if shown_to_leak(one[1])] or payload
     return max(sure, key=lambda one: float(one[1].leakage or 0.0), default=None)
 
@@ -162,7 +162,7 @@ def _how(group: Group, run: Run) -> str:
     interval = f"Use {measured(use)}; " if use is not None else ""
     worst = worst_leak(run)
     figure = f"leakage {leak(worst[1])}; " if worst is not None else ""
-    beside = [s for k, s in run.worst.items() if k.partition(":")[0] in _WITH_LABELS and shown_to_leak(s)]
+    beside = [s for k, s in run.worst.items() if k.partition(":")[0] in WITH_LABELS and shown_to_leak(s)]
     most = max((float(score.leakage or 0.0) for score in beside), default=0.0)
     labels = f"up to {100 * most:.0f} % if its utility labels leave as well; " if most else ""
     return f"{picked}{interval}{figure}{labels}{_effort(group)}"
@@ -186,7 +186,10 @@ def _chips(group: Group, run: Run) -> Iterator[Chip]:
         if len(judged) < len(group.runs):
             yield Chip("open", f"{count(len(group.runs) - len(judged), 'run')} not gated")
     if run.gate is None:
-        yield Chip("open", f"no gate was put to {run.title}", f"sfumato gate {run.name} --max …")
+        which = run.name if len(group.runs) == 1 else "RUN"
+        yield Chip(
+            "open", f"no gate was put to {run.title if judged else 'these runs'}", f"sfumato gate {which} --max …"
+        )
         return
     for check in run.gate.checks:
         yield Chip("passed" if check.outcome == "passed" else "failed", check.asked, check.because)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from sfumato.core.score import Score
 from sfumato.core.threats import title
 from sfumato.report.audited_runs import Group, Run
-from sfumato.report.first_screen import State, gate_state, shown_to_leak, worst_leak
+from sfumato.report.first_screen import WITH_LABELS, State, gate_state, shown_to_leak, worst_leak
 from sfumato.report.foreign_rows import worst_first
 from sfumato.report.wording import interval, leak, metric_name, number
 
-_STEPS = (0.05, 0.2, 0.4, 0.6, 0.8)  # from one shade to the next
+_STEPS = (0.0, 0.2, 0.4, 0.6, 0.8)  # from one shade to the next
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,10 @@ class MatrixRow:
 
 @dataclass(frozen=True)
 class Matrix:
+    """``first`` heads the names, ``undefended`` completes "100 %: "."""
+
+    first: str
+    undefended: str
     heads: tuple[str, ...]
     rows: tuple[MatrixRow, ...]
     gated: bool
@@ -54,30 +58,36 @@ class Matrix:
 def leakage_matrix(group: Group, numbers: dict[str, int]) -> Matrix:
     """A row for each run: its use, its leakage by threat, and the group of people that is worst off."""
     useful = any(run.use is not None for run in group.runs)
-    grouped = any(run.exposure for run in group.runs)
+    grouped = any(found.groups for run in group.runs for found in run.exposure.values())
     foreign = all(run.unlinked for run in group.runs)
     several = len(group.threats) > 1
-    threats = sorted(group.threats, key=lambda key: _seldom(group, key))
-    heads = (
-        ["Use"] * useful + ["Worst of payload"] * several + ["Worst group"] * grouped + [title(key) for key in threats]
-    )
+    threats = common_first(group)
+    worst_head = "Worst of payload" if any(key.partition(":")[0] in WITH_LABELS for key in threats) else "Worst"
+    heads = ["Use"] * useful + [worst_head] * several + ["Worst group"] * grouped + [title(key) for key in threats]
     rows = []
     for run in worst_first(group.runs) if foreign else group.runs:
         cells = [_use(run)] if useful else []
         worst = worst_leak(run)
         if several:
             about = "" if worst is None else title(worst[0])
-            cells.append(_share("Worst of payload", None if worst is None else worst[1], run, about))
+            cells.append(_share(worst_head, None if worst is None else worst[1], run, about))
         cells += [_worst_group(run)] if grouped else []
         cells += [_share(title(key), run.worst.get(key), run) for key in threats]
         role = "" if run.defended or run.unlinked else "no defence"
         rows.append(MatrixRow(numbers[run.name], run.mechanism, run.setting, role, gate_state(run), tuple(cells)))
-    return Matrix(tuple(heads), tuple(rows), any(run.gate is not None for run in group.runs))
+    return Matrix(
+        "Release" if foreign else "Method",
+        "the owner’s records themselves" if foreign else "the best attack on an undefended release",
+        tuple(heads),
+        tuple(rows),
+        any(run.gate is not None for run in group.runs),
+    )
 
 
-def _seldom(group: Group, key: str) -> bool:
-    """Whether a question was asked of few of the runs only: it stands behind the others."""
-    return 3 * sum(key in run.worst for run in group.runs) < len(group.runs)
+def common_first(group: Group) -> list[str]:
+    """The questions; those that were asked of few of the runs only stand behind the others."""
+    asked = {key: sum(key in run.worst for run in group.runs) for key in group.threats}
+    return sorted(group.threats, key=lambda key: 3 * asked[key] < len(group.runs))
 
 
 def _use(run: Run) -> MatrixCell:

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import sfumato
 from sfumato.core.threats import CLAIM, RECONSTRUCTION, threat, title
 from sfumato.report.audited_runs import Group, Run, in_order
 from sfumato.report.compliance_sheet import Sheet, sheets
@@ -25,7 +19,8 @@ from sfumato.report.foreign_rows import EXCESS, foreign_section
 from sfumato.report.front import front
 from sfumato.report.guarantees import promises
 from sfumato.report.leakage_front import leakage_front
-from sfumato.report.leakage_matrix import Matrix, leakage_matrix
+from sfumato.report.leakage_matrix import Matrix, common_first, leakage_matrix
+from sfumato.report.page_templates import rendered
 from sfumato.report.page_values import Charts, Passage, Piece, Section, Space
 from sfumato.report.picture_rows import Album, before_and_after, wall_of_reconstructions
 from sfumato.report.plots import Board, Style, styles
@@ -34,10 +29,7 @@ from sfumato.report.rotated_messages import key_errors, key_table, key_worth, me
 from sfumato.report.score_tables import ScoreRow, glance, score_rows, scores_csv
 from sfumato.report.synthetic_section import synthetic_section
 from sfumato.report.verdict import Verdict, trust_warnings, verdict
-from sfumato.report.wording import count, leak, listed, measured, metric_name, named, unbroken
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
+from sfumato.report.wording import count, leak, listed, measured, metric_name, named
 
 Json = dict[str, Any]
 
@@ -94,6 +86,7 @@ class GroupPage:
     warnings: tuple[str, ...]
     matrix: Matrix
     front: FrontView | None
+    start: int
     explored: tuple[tuple[int, str], ...]
     words: Verdict
     sections: tuple[Section, ...]
@@ -109,29 +102,25 @@ def render_page(groups: Sequence[Group], *, title: str | None = None, live: bool
     runs = [run for group in groups for run in group.runs]
     builder = _Builder(runs)
     pages = [builder.group(number, group) for number, group in enumerate(groups)]
-    scripts = [_resource("charts.js"), _resource("page.js")]
-    text: str = (
-        _templates()
-        .get_template("page.html.j2")
-        .render(
-            policy=_policy(scripts, live=live),
-            live=live,
-            title=title or _title(groups),
-            subtitle=_subtitle(runs),
-            css=_resource("style.css"),
-            groups=pages,
-            alone=len(pages) == 1,
-            explanations=_explanations(runs),
-            promises=promises(runs),
-            versions=_versions(runs),
-            records=f"{count(builder.album.records, 'real record')} {_whose(runs)}",
-            left_out=builder.album.left_out,
-            version=sfumato.__version__,
-            data=_json(builder.payload(groups)),
-            scripts=scripts,
-        )
+    return rendered(
+        "page.html.j2",
+        live=live,
+        data=builder.payload(groups),
+        title=title or _title(groups),
+        subtitle=_subtitle(runs),
+        groups=pages,
+        alone=len(pages) == 1,
+        explanations=_explanations(runs),
+        promises=promises(runs),
+        versions=_versions(runs),
+        records=f"{count(builder.album.records, 'real record')} {_whose(runs)}",
+        left_out=builder.album.left_out,
     )
-    return text
+
+
+def render_waiting() -> str:
+    """The live page while there is nothing to show."""
+    return rendered("waiting.html.j2", live=True)
 
 
 class _Builder:
@@ -167,6 +156,7 @@ class _Builder:
             warnings=trust_warnings(group.runs),
             matrix=leakage_matrix(group, self.ids),
             front=self._front(group, looks),
+            start=self._start(group),
             explored=tuple(
                 (self.ids[run.name], run.title) for run in group.runs if self.runs[self.ids[run.name]]["tiles"]
             ),
@@ -180,8 +170,8 @@ class _Builder:
         """Everything that is folded until somebody asks for it; what there is nothing to say about is left out."""
         plane = planes(group)
         every = (
+            self._board(averages(group, looks), opened=True),
             self._glance(group),
-            self._board(averages(group, looks)),
             self._board(tradeoff(group, looks)),
             before_and_after(group, self.album),
             wall_of_reconstructions(group, self.album),
@@ -206,7 +196,7 @@ class _Builder:
     def _front(self, group: Group, looks: dict[str, Style]) -> FrontView | None:
         figures: list[Json] = [
             {"name": title(key), "figure": figure, "leakage": leakage_front(group, key, looks, self.ids)}
-            for key in group.threats
+            for key in common_first(group)
             if key != CLAIM and (figure := front(group, key, looks, self.ids)) is not None
         ]
         if not figures:
@@ -265,9 +255,9 @@ class _Builder:
             tuple(parts),
         )
 
-    def _board(self, board: Board | None) -> Section | None:
+    def _board(self, board: Board | None, *, opened: bool = False) -> Section | None:
         """A section of small charts; None where there are none."""
-        return None if board is None else Section(board.title, board.about, (self._charts(board),))
+        return None if board is None else Section(board.title, board.about, (self._charts(board),), opened)
 
     def _charts(self, board: Board) -> Charts:
         """Small charts side by side."""
@@ -295,8 +285,8 @@ class _Builder:
         """The side panel of one run: heading, facts, and rows of pictures; and all tiles of its records."""
         facts = [[metric_name(run.use.metric).capitalize(), measured(run.use)]] if run.use is not None else []
         for key in in_order(run.worst):
-            leaked = f" · leakage {leak(run.worst[key])}" if leak(run.worst[key]) else ""
-            facts.append([title(key), f"{named(run.worst[key])}, {run.worst[key].attack}{leaked}"])
+            score = run.worst[key]
+            facts.append([title(key), f"leakage {leak(score)}" if leak(score) else f"{named(score)}, {score.attack}"])
         missing = run.picture_attack is None and RECONSTRUCTION in run.worst
         few = {"most": _FEW} if run.gallery is not None and run.gallery.lists else {}
         return few | {
@@ -363,42 +353,3 @@ def _subtitle(runs: Sequence[Run]) -> str:
     scores = sum(len(run.scores) for run in runs)
     attacks = {score.attack for run in runs for score in run.attacks}
     return f"{count(len(runs), 'audited run')}, {count(len(attacks), 'attack')}, {count(scores, 'score')}"
-
-
-@cache
-def _templates() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    loader = PackageLoader("sfumato.report")
-    found = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=True)
-    found.filters.update(place="{:.1f}".format, unbroken=unbroken, headed=lambda text: text.partition(": "))
-    return found
-
-
-@cache
-def _resource(name: str) -> Any:
-    """A file beside the templates, which holds no text from elsewhere."""
-    from markupsafe import Markup
-
-    return Markup(files("sfumato.report").joinpath("templates", name).read_text(encoding="utf-8"))
-
-
-def _json(value: Json) -> Any:
-    """JSON that cannot end its script element, whatever it holds."""
-    from markupsafe import Markup
-
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)
-
-
-def _policy(scripts: Sequence[str], *, live: bool) -> Any:
-    """A content security policy: only these scripts run, and nothing is fetched but the news of a live page."""
-    from markupsafe import Markup
-
-    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts)
-    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
-    news = "; connect-src 'self'" if live else ""
-    rules = f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
-    return Markup(rules + news)

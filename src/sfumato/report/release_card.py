@@ -23,8 +23,8 @@ ALWAYS = (SINGLING_OUT, LINKABILITY, INFERENCE, MEMBERSHIP, RECONSTRUCTION, ATTR
 """The threats that every card has a line on, tested or not."""
 _OF_ROWS = (SINGLING_OUT, LINKABILITY, INFERENCE)
 _OUTSIDE = (
-    "The figures below were measured on real records, without noise: the promise is for what leaves, not for them. They "
-    "are therefore cut to two digits, intervals outwards, and no number of people is told."
+    "The figures below were measured on real records, without noise: the promise is for what leaves, not for them. "
+    "They are therefore cut to two digits, intervals outwards, and no number of people is told."
 )
 TRIGGERS = (
     "the day above has passed, or the policy was changed",

@@ -9,10 +9,15 @@ from sfumato.report.audited_runs import Reading
 
 _PERCENT = {"accuracy", "mean-accuracy", "balanced-accuracy", "category-accuracy", "whole-record", "rate"}
 _PERCENT |= {"tpr-at-1-fpr", "tpr-at-0.1-fpr", "precision", "recall", "overlap"}
-_PERCENT |= {"other-class-neighbours", "exact-copies"}
+_PERCENT |= {"other-class-neighbours", "exact-copies", "unique-exact-matches", "inconsistencies"}
 ERRORS = {"mse", "l1"}  # drawn on a logarithmic scale
 _IN_ITS_UNIT = {"mae"}  # of the label, whatever that is: three digits
-_UNITS = {"psnr": (1, "dB"), "angle": (3, "rad"), "angle-folded": (3, "rad")}  # decimals and unit
+_UNITS = {
+    "k-marginal": (0, "of 1000"),
+    "psnr": (1, "dB"),
+    "angle": (3, "rad"),
+    "angle-folded": (3, "rad"),
+}  # decimals and unit
 _METRICS = {
     "mse": "MSE",
     "l1": "L1 error",
@@ -33,6 +38,11 @@ _METRICS = {
     "epsilon-lower-bound": "ε at least",
     "column-shapes": "column shapes",
     "pair-trends": "column pair trends",
+    "k-marginal": "k-marginal, k = 2",
+    "propensity-error": "propensity error",
+    "association-error": "association error",
+    "unique-exact-matches": "unique records met",
+    "inconsistencies": "impossible combinations",
     "frechet-distance": "Fréchet distance",
     "contrast": "contrast, in shares of real",
     "dynamic-range": "dynamic range, in shares of real",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -78,7 +78,7 @@ class _Known(NamedTuple):
     shares: bool
 
 
-@lru_cache(maxsize=None)
+@cache
 def _known(func: Any) -> _Known:
     moves = func in (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default)
     shares = any(each.alias_info is not None for each in (*func._schema.arguments, *func._schema.returns))

@@ -164,7 +164,7 @@ def self_test(mechanism: str, say: Callable[[str], None] = lambda _: None) -> li
 def _steps(mechanism: str, folder: Path, state: dict[str, Any]) -> Iterator[tuple[str, Callable[[], str | None]]]:
     def fit() -> str | None:
         state["splits"] = split(_digits(), seed=0)
-        state["fitted"] = mechanism_class(mechanism)(epochs=2).fit(state["splits"].owner)
+        state["fitted"] = mechanism_class(mechanism)().set_params(epochs=2).fit(state["splits"].owner)
         return None
 
     def store() -> str | None:

@@ -86,6 +86,21 @@ def open_data(source: SourceName) -> LocatedSource:
     return LocatedSource(stem_of(path) if path.is_file() else path.stem, {"all": open_file(path)})
 
 
+def beside(opened: LocatedSource, other: LocatedSource) -> LocatedSource:
+    """One source as the train part, and another one, held out, as the test part.
+
+    Raises:
+        UsageError: One of them has parts already, or the other lacks columns of the first.
+    """
+    for one in (opened, other):
+        if len(one.parts) > 1:
+            raise UsageError(f"{one.name} has train and test parts already: --holdout is for a file without parts.")
+    lacking = [name for name in opened.reference.columns if name not in other.reference.columns]
+    if lacking:
+        raise UsageError(f"{other.name} lacks column '{lacking[0]}' of {opened.name}: hold out rows of the same form.")
+    return LocatedSource(opened.name, {"train": opened.reference, "test": other.reference}, opened.entry)
+
+
 def open_file(path: Path) -> Source:
     """Open one file, with the reader for its suffix, or one folder of Parquet files, images or recordings."""
     from sfumato.data.readers.delimited import DelimitedSource

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from html import escape
-from math import prod
 from typing import Any
 
 from sfumato import __version__
@@ -12,6 +11,7 @@ from sfumato.deploy.serve.served_model import VERSION, ServedModel
 from sfumato.deploy.serve.tensors import TensorSpec
 
 _ERROR = {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}}
+_SHOWN, _LONGEST_EXAMPLE = 16, 4096
 _REFUSALS = {
     400: "The request does not say what the model can read.",
     404: "No such model or version.",
@@ -60,8 +60,9 @@ def description(model: ServedModel, *, tokens: bool) -> dict[str, Any]:
     return told
 
 
-def page(told: dict[str, Any]) -> str:
+def page(model: ServedModel, *, tokens: bool) -> str:
     """The description for people."""
+    told = description(model, tokens=tokens)
     rows = "".join(
         f"<tr><td><code>{method.upper()}</code></td><td><code>{escape(path)}</code></td>"
         f"<td>{escape(one['summary'])}</td></tr>"
@@ -69,14 +70,20 @@ def page(told: dict[str, Any]) -> str:
         for method, one in methods.items()
     )
     infer = next(one for one in told["paths"] if one.endswith("/infer"))
-    asked = json.dumps(told["components"]["schemas"]["infer_request"]["examples"][0])
-    token = " -H 'Authorization: Bearer TOKEN'" if "security" in told else ""
+    asked = json.dumps({"inputs": [_zeros(spec, _SHOWN) for spec in model.inputs]})
+    if any(spec.row_numbers > _SHOWN for spec in model.inputs):
+        asked = asked.replace("0]}", "0, …]}")
+    token = " -H 'Authorization: Bearer TOKEN'" if tokens else ""
     command = f"curl{token} -H 'Content-Type: application/json' -d '{asked}' URL{infer}"
     return _PAGE.format(
         title=escape(told["info"]["title"]), text=escape(told["info"]["description"]), rows=rows,
-        command=escape(command), schemas=escape(json.dumps(told["components"]["schemas"], indent=2)),
+        command=escape(command), schemas=escape(json.dumps(_without_examples(told["components"]["schemas"]), indent=2)),
         refusals="".join(f"<tr><td>{status}</td><td>{text}</td></tr>" for status, text in _REFUSALS.items()),
     )  # fmt: skip
+
+
+def _without_examples(schemas: dict[str, Any]) -> dict[str, Any]:
+    return {name: {key: part for key, part in one.items() if key != "examples"} for name, one in schemas.items()}
 
 
 def _read(summary: str, schema: str | None, *, open_to_all: bool = False) -> dict[str, Any]:
@@ -139,7 +146,7 @@ def _schemas(model: ServedModel) -> dict[str, Any]:
                 "outputs": outputs,
                 "parameters": {"type": "object", "properties": {"binary_data_output": {"type": "boolean"}}},
             },
-            "examples": [{"inputs": [_zeros(spec) for spec in model.inputs]}],
+            **_example(model),
         },
         "infer_answer": {
             "type": "object",
@@ -148,6 +155,13 @@ def _schemas(model: ServedModel) -> dict[str, Any]:
                            "outputs": {"type": "array", "items": {"type": "object", "required": ["name", "shape"]}}},
         },
     }  # fmt: skip
+
+
+def _example(model: ServedModel) -> dict[str, Any]:
+    """A request that is served, unless it would make the description long."""
+    if max(spec.row_numbers for spec in model.inputs) > _LONGEST_EXAMPLE:
+        return {}
+    return {"examples": [{"inputs": [_zeros(spec, _LONGEST_EXAMPLE) for spec in model.inputs]}]}
 
 
 def _tensor(spec: TensorSpec) -> dict[str, Any]:
@@ -169,9 +183,8 @@ def _sizes(spec: TensorSpec) -> list[dict[str, int]]:
     return [{"const": size} for size in spec.shape]
 
 
-def _zeros(spec: TensorSpec) -> dict[str, Any]:
-    shown = 16
-    data: list[Any] = [0] * prod(spec.shape) if prod(spec.shape) <= shown else []
+def _zeros(spec: TensorSpec, most: int) -> dict[str, Any]:
+    data = [0] * min(most, spec.row_numbers)
     return {"name": spec.name, "datatype": spec.datatype, "shape": [1, *spec.shape], "data": data}
 
 

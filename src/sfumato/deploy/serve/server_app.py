@@ -105,7 +105,7 @@ class InferenceService:
 
     async def api_page(self, _request: Request) -> Response:
         policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
-        return HTMLResponse(page(self.describe()), headers={"content-security-policy": policy})
+        return HTMLResponse(page(self._model, tokens=bool(self._tokens)), headers={"content-security-policy": policy})
 
     def describe(self) -> dict[str, object]:
         """The OpenAPI description of this service."""

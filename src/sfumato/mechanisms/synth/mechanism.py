@@ -49,6 +49,7 @@ _HOME = {
     "noise-layer": ("noise_layer", "NoiseLayer"),
 }
 _DEFAULT = {"image": "mixture", "audio": "mixture", "table": "tree", "signal": "mixture"}
+_WITHOUT_LABELS = {"table": "marginals"}
 
 
 def method_class(name: str) -> type[Method]:
@@ -87,7 +88,9 @@ class Synth(Mechanism):
     )
 
     method: str = text(
-        default="auto", help=f"{', '.join(_HOME)} (the paper's), or auto: mixture for pictures, tree for tables"
+        default="auto",
+        help=f"{', '.join(_HOME)} (the paper's), or auto: mixture for pictures; for tables tree where a "
+        "label is told, else marginals",
     )
     epsilon: float = number(default=1.0, low=0.0, high=1e6, above_low=True, help="ε of the whole run")
     delta: float = number(default=1e-5, low=0.0, high=1.0, above_low=True, help="δ of the run, below 1/records")
@@ -121,7 +124,10 @@ class Synth(Mechanism):
     def _build(self, schema: Schema) -> None:
         from sfumato.mechanisms.synth.methods.method import Task
 
-        cls = method_class(_DEFAULT[schema.kind] if self.method == "auto" else self.method)
+        usual = _DEFAULT[schema.kind]
+        if self.labels == "none" or not schema.utility or schema.rules:
+            usual = _WITHOUT_LABELS.get(schema.kind, usual)
+        cls = method_class(usual if self.method == "auto" else self.method)
         if schema.kind not in cls.kinds:
             raise UsageError(f"synth: {cls.name} makes {' or '.join(cls.kinds)} records, these are {schema.kind}s.")
         if self.labels not in cls.labels:
@@ -232,7 +238,7 @@ class Synth(Mechanism):
         return kept
 
     def sample(self, rows: int, *, given: Mapping[str, str] | None = None, seed: int | None = None) -> Dataset:
-        """So many synthetic records with their labels; ``given`` fixes a class: {"digit": "3"}."""
+        """So many synthetic records with their labels; ``given`` fixes a class: {"digit": "3"}, or a category of x."""
         self._check_fitted()
         if rows < 1:
             raise UsageError(f"synth: rows must be at least 1, got {rows}.")
@@ -243,13 +249,20 @@ class Synth(Mechanism):
         return Dataset(x, schema, utility, name="synthetic")
 
     def _draw(self, rows: int, generator: torch.Generator, given: Mapping[str, str]) -> tuple[FloatArray, IntArray]:
-        wanted = self._wanted(given)
+        columns = {column.name: column for column in self.schema_.columns if column.kind == "categorical"}
+        values = {name: value for name, value in given.items() if name in columns}
+        for name, value in values.items():
+            known = (*columns[name].categories, *((columns[name].MISSING,) if columns[name].nullable else ()))
+            if value not in known:
+                raise unknown(f"category of '{name}'", value, known)
+        wanted = self._wanted({name: value for name, value in given.items() if name not in values})
         pieces = []
         if wanted is None or len(wanted) == 1:
-            pieces.append(self.method_.sample(rows, generator, None if wanted is None else wanted[0]))
+            only = None if wanted is None else wanted[0]
+            pieces.append(self.method_.sample_given(rows, generator, values, only))
         else:  # several joint classes carry the wanted label: draw from all, keep those
             while sum(len(y) for _, y in pieces) < rows:
-                x, y = self.method_.sample(max(256, rows), generator)
+                x, y = self.method_.sample_given(max(256, rows), generator, values)
                 keep = torch.isin(y, torch.tensor(wanted))
                 pieces.append((x[keep], y[keep]))
                 if len(pieces) > 1000:
@@ -262,7 +275,9 @@ class Synth(Mechanism):
         if not given:
             return None
         if not self.sizes_:
-            raise UsageError("synth: this run has no labels, so no class can be asked for.")
+            able = [column.name for column in self.schema_.columns if column.kind == "categorical"]
+            listed = f" Categories can be: {', '.join(able)}." if able else ""
+            raise UsageError(f"synth: this run has no labels, so no class can be asked for.{listed}")
         places = np.indices(self.sizes_).reshape(len(self.sizes_), -1)
         fits = np.ones(places.shape[1], dtype=bool)
         for label, value in given.items():

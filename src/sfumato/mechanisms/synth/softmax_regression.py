@@ -98,3 +98,18 @@ class Logistic(nn.Module):
     def _features(self, bins: Tensor) -> Tensor:
         found = torch.zeros(len(bins), len(self.weight), dtype=torch.float64)
         return found.scatter_(1, bins + self._offsets, 1.0)
+
+
+def spread(chances: Tensor, generator: torch.Generator) -> Tensor:
+    """A class for each record by its chances (n, classes) → (n,), with less chance than independent draws.
+
+    Records are put in the order of their chances, and the draws of neighbours are spread evenly (golden ratio), so that
+    among records with the same chances each class has its due.
+    """
+    most, likely = chances.max(dim=1)
+    order = torch.argsort(likely + 0.5 * most)
+    start = torch.rand(1, dtype=torch.float64, generator=generator)
+    draws = (start + torch.arange(len(order), dtype=torch.float64) * 0.6180339887498949) % 1.0
+    y = torch.zeros(len(order), dtype=torch.int64)
+    y[order] = (chances[order].cumsum(dim=1) <= draws.unsqueeze(1)).sum(dim=1).clamp(max=chances.shape[1] - 1)
+    return y

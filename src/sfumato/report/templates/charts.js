@@ -97,6 +97,9 @@ const charts = (() => {
     node.replaceChildren(...text.split("\n").map((line, i) => html(i ? "span" : "b", "", line)));
   }
 
+  // A title in two lines where one is too long.
+  const wrapped = (text, width) => (text.length * 7.4 > width ? text.replace(" (", "\n(") : text);
+
   function label(x, y, text, attributes = {}) {
     const node = el("text", { x, y, ...attributes });
     text.split("\n").forEach((line, i) => node.append(el("tspan", { x, dy: i ? "1.2em" : 0 }, {}, line)));
@@ -157,15 +160,17 @@ const charts = (() => {
     if (layout.showlegend) node.append(legend(figure));
     const [width, height] = [node.clientWidth, node.clientHeight - (layout.showlegend ? node.firstChild.offsetHeight : 0)];
     const longest = Math.max(0, ...y.ticks.map(([, text]) => text.length));
+    const across = wrapped(layout.xaxis.title?.text ?? "", width - 90);
     const titled = (layout.yaxis.title?.text ?? "").split("\n").length * (layout.yaxis.title ? 17 : 0);
     const left = (layout.yaxis.showticklabels === false ? 4 : 12 + 7.2 * longest) + titled;
-    const below = (layout.xaxis.showticklabels === false ? 4 : 22 + 15 * (Math.max(1, ...x.ticks.map(([, t]) => t.split("\n").length)) - 1)) + (layout.xaxis.title ? 20 : 0);
+    const below = (layout.xaxis.showticklabels === false ? 4 : 22 + 15 * (Math.max(1, ...x.ticks.map(([, t]) => t.split("\n").length)) - 1)) + (across ? 4 + 17 * across.split("\n").length : 0);
     let [w, h] = [Math.max(40, width - left - 26), Math.max(40, height - below - 10)];
     if (heat) [w, h] = [Math.min(w, h), Math.min(w, h)];
     const px = (v) => left + x.at(v) * w;
     const down = layout.yaxis.autorange === "reversed";
     const py = (v) => 8 + (down ? y.at(v) : 1 - y.at(v)) * h;
-    const svg = el("svg", { width, height: heat ? h + below + 10 : height, "aria-hidden": "true" });
+    const tall = heat ? h + below + 10 : height;
+    const svg = el("svg", { width, height: tall, viewBox: `0 0 ${width} ${tall}`, "aria-hidden": "true" });
     const inside = el("clipPath", { id: `clip-${(plane.count = (plane.count ?? 0) + 1)}` });
     inside.append(el("rect", { x: left - 8, y: 0, width: w + 16, height: h + 16 }));
     svg.append(inside);
@@ -185,7 +190,7 @@ const charts = (() => {
       grid.append(label(left - 8, place + 4, text, { "text-anchor": "end" }));
     }
     if (!heat) grid.append(el("rect", { class: "frame", x: left, y: 8, width: w, height: h }));
-    if (layout.xaxis.title) grid.append(label(left + w / 2, h + 8 + below - 4, layout.xaxis.title.text, { "text-anchor": "middle", class: "title" }));
+    if (across) grid.append(label(left + w / 2, h + 8 + below - 4 - 17 * (across.split("\n").length - 1), across, { "text-anchor": "middle", class: "title" }));
     if (layout.yaxis.title) {
       const title = label(0, 0, layout.yaxis.title.text, { "text-anchor": "middle", class: "title" });
       title.setAttribute("transform", `translate(13 ${8 + h / 2}) rotate(-90)`);
@@ -215,7 +220,7 @@ const charts = (() => {
       const [x, y] = [px(j) - side / 2 + .5, py(i) - side / 2 + .5];
       const mixed = share === null ? "var(--faint)" : `color-mix(in srgb, var(--heat) ${(100 * share).toFixed(0)}%, var(--paper))`;
       field.append(el("rect", { x, y, width: side - 1, height: side - 1 }, { fill: mixed }));
-      const ink = share !== null && share > .55 ? "var(--paper)" : "var(--ink)";
+      const ink = share !== null && share > .66 ? "var(--paper)" : "var(--ink)";
       field.append(label(px(j), py(i) + 5, trace.text[i][j], { "text-anchor": "middle", "font-size": trace.textfont.size }));
       field.lastChild.style.fill = ink;
       marks.push({ x: px(j), y: py(i), box: [x, y, x + side, y + side], text: trace.hovertext[i][j] });
@@ -259,7 +264,7 @@ const charts = (() => {
     const reach = Math.max(1e-9, ...all.map((p) => Math.hypot(...p.map((v, k) => v - middle[k]))));
     node.append(legend(figure));
     const [width, height] = [node.clientWidth, node.clientHeight - node.firstChild.offsetHeight];
-    const svg = el("svg", { width, height, "aria-hidden": "true", class: "turning" });
+    const svg = el("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true", class: "turning" });
     const paint = () => {
       const [cy, sy, cp, sp] = [Math.cos(view.yaw), Math.sin(view.yaw), Math.cos(view.pitch), Math.sin(view.pitch)];
       const r = .46 * Math.min(width, height);

@@ -290,6 +290,7 @@
   }
 
   function start() {
+    if (!byId("data")) return;
     data = JSON.parse(byId("data").textContent);
     data.fronts.forEach(tradeoff);
     all("[data-explorer]").forEach(explorer);
@@ -311,7 +312,70 @@
     summary();
   }
 
+  // A live page: asks its server every other second, and puts the new sections in the place of the old ones.
+
+  const fold = (details) => `${details.closest("[id]")?.id}|${details.querySelector("summary").textContent}`;
+  const fields = () => all("main select, main input:not([type='range'])").filter((node) => node.id);
+  const chosen = (node) => (node.type === "checkbox" ? node.checked : node.selectedOptions?.[0].textContent ?? node.value);
+
+  // Gives a field what was chosen in it before, if that is still there.
+  function restore(node, value) {
+    if (value === undefined || value === chosen(node)) return;
+    if (node.type === "checkbox") node.checked = value;
+    else if (node.options) node.selectedIndex = [...node.options].findIndex((option) => option.textContent === value);
+    else node.value = value;
+    if (node.options && node.selectedIndex < 0) node.selectedIndex = 0;
+    for (const kind of ["input", "change"]) node.dispatchEvent(new Event(kind));
+  }
+
+  async function renewed() {
+    const answer = await fetch("./", { cache: "no-store" });
+    if (!answer.ok) throw new Error(await answer.text());
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const open = new Set(all("main details[open]").map(fold));
+    const values = new Map(fields().map((node) => [node.id, chosen(node)]));
+    const [at, top] = [document.activeElement?.id, window.scrollY];
+    for (const part of ["header", "nav", "main"]) document.querySelector(part).replaceWith(document.adoptNode(fresh.querySelector(part)));
+    document.title = fresh.title;
+    start();
+    for (const details of all("main details")) details.open = open.has(fold(details));
+    for (const node of fields()) restore(node, values.get(node.id));
+    if (at) byId(at)?.focus({ preventScroll: true });
+    window.scrollTo({ top, behavior: "instant" });
+  }
+
+  function told({ runs, unread }) {
+    const done = runs.filter(({ stage }) => stage === "done").length;
+    const busy = runs.filter(({ stage }) => stage === "fitting" || stage === "fitted")
+      .map(({ name, stage, detail }) => `${name}: ${stage}${detail ? `, ${detail}` : ""}`);
+    const text = [`${done} of ${runs.length} runs done`, ...busy.slice(0, 4), ...unread].join(" · ");
+    const node = byId("news");
+    if (node.textContent !== text) node.textContent = text;
+  }
+
+  async function follow(address) {
+    let version = null;
+    const ask = async () => {
+      try {
+        const answer = await fetch(address, { cache: "no-store" });
+        if (!answer.ok) throw new Error(await answer.text());
+        const state = await answer.json();
+        told(state);
+        if (version !== null && state.version !== version) await renewed();
+        version = state.version;
+      } catch (error) {
+        const gone = error instanceof TypeError; // nobody answered
+        byId("news").textContent = gone ? "The server has ended; this is the last state that it told." : error.message;
+      }
+      setTimeout(ask, 2000);
+    };
+    await ask();
+  }
+
   start();
   opened();
+  // Paper cannot be clicked: the warnings are always printed.
+  window.addEventListener("beforeprint", () => { for (const details of all("details.warnings")) details.open = true; });
   window.addEventListener("hashchange", opened);
+  if (document.body.dataset.live) follow(document.body.dataset.live);
 })();

@@ -204,7 +204,7 @@ def _by_search(
         **told,
         "nearest": [],
         "relax": [],
-        "report": _page(out, winner, attempted, say),
+        "report": _page(out, winner, attempted),
     }
     return _stored(out, content)
 
@@ -234,7 +234,7 @@ def _by_one_fit(goal: Goal, out: Path, found: Surveyed, fit: PrivateFit, terms: 
         **told,
         "nearest": [],
         "relax": [],
-        "report": _page(out, winner, (), say),
+        "report": _page(out, winner, ()),
     }
     return _stored(out, content)
 
@@ -311,16 +311,10 @@ def _released(winner: Path, goal: Goal, out: Path, terms: SearchTerms, say: Say)
     return release_run(winner, source, folder, labels=goal.labels, ledger=terms.ledger, warrant=warrant, warn=say)
 
 
-def _page(out: Path, winner: Path, attempted: Sequence[Attempted], say: Say) -> str | None:
+def _page(out: Path, winner: Path, attempted: Sequence[Attempted]) -> str:
     """The report: the winner by the judgement, then every audited candidate by the search."""
-    from sfumato.core.extras import require
     from sfumato.report import build_report
 
-    try:
-        require("report", "the report", "plotly")
-    except UsageError as error:
-        say(str(error))
-        return None
     audited = [one.folder for one in ranked(attempted)]
     return str(build_report([winner, *audited], out / "report.html", title="sfumato protect"))
 

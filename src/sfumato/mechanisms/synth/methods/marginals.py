@@ -13,6 +13,7 @@ to the first. An ensemble of mixtures of products is fitted to the answers, and 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from itertools import combinations
 
 import numpy as np
@@ -22,22 +23,27 @@ from torch import Tensor, nn
 from sfumato.core.errors import UsageError
 from sfumato.mechanisms.base import Progress
 from sfumato.mechanisms.synth.column_cells import cells_of
-from sfumato.mechanisms.synth.consistent_marginals import Doubles, Pair, nearest
+from sfumato.mechanisms.synth.consistent_marginals import Codes, Doubles, Pair, nearest
 from sfumato.mechanisms.synth.fixed_sums import keep_sums
 from sfumato.mechanisms.synth.methods.method import Method, Task
 from sfumato.mechanisms.synth.product_mixture import Ensemble, Masks, Tables, enough
 from sfumato.mechanisms.synth.rounded_rows import rounded_rows
+from sfumato.mechanisms.synth.softmax_regression import GRADIENT, Logistic, NewtonSteps, spread
 from sfumato.mechanisms.synth.structural_zeros import boxes, signatures
 from sfumato.mechanisms.synth.table_bins import Bins
 from sfumato.privacy.ledger import Ask, Plan, calibrated
 from sfumato.privacy.query_counter import Counter, Records, deviations
 
 COLUMNS, PAIRS = "columns", "pairs"
-SHARES = {COLUMNS: 0.06, PAIRS: 0.94}
+SHARES = {COLUMNS: 0.06, PAIRS: 0.94, GRADIENT: 1.5}
+"""Parts of the budget, relative to each other; without a label there is no gradient."""
 MEMBERS = 8
 COMPONENTS = (16, 22, 30, 42, 60, 85, 120)
 STEPS = 1500
 _TRIAL_STEPS = 800
+_DRAWN = 20_000
+"""Records that are drawn for the regression's curvature."""
+_ROUNDS = 40
 _CLEAR = 2.0
 """A cell of a pair has something to say if it would hold so many σ, were its columns independent."""
 _MORE = 2.0 / 3.0
@@ -67,10 +73,16 @@ class Marginals(Method):
                 "leave out columns (--x) or merge classes."
             )
         self.model = _Model(MEMBERS * COMPONENTS[-1], self.most)
+        columns = self.most[: len(self.cells)]
+        self.teacher = Logistic(columns, task.classes, NewtonSteps()) if task.classes > 1 else None
 
     def plan(self, records: int) -> tuple[Ask, ...]:
-        asks = (Ask("columns", COLUMNS, SHARES[COLUMNS]),)
-        return (*asks, Ask("records", PAIRS, SHARES[PAIRS])) if self.pairs else asks
+        asks = [Ask("columns", COLUMNS, SHARES[COLUMNS])]
+        if self.pairs:
+            asks.append(Ask("records", PAIRS, SHARES[PAIRS]))
+        if self.teacher is not None:
+            asks.append(self.teacher.ask(SHARES[GRADIENT]))
+        return tuple(asks)
 
     def least(self, plan: Plan) -> float:
         return 0.0
@@ -84,7 +96,15 @@ class Marginals(Method):
         tables = Tables(sizes, ones, pairs, self._masks() if self.task.schema.rules else None)
         steps, seed = self.task.steps or STEPS, self.task.seed
         components = enough(tables, COMPONENTS, min(steps, _TRIAL_STEPS), seed, 2)
-        self.model.fill(Ensemble(tables, components, MEMBERS, seed).fit(steps), sizes)
+        found = Ensemble(tables, components, MEMBERS, seed).fit(steps)
+        self.model.fill(found, sizes)
+        if self.teacher is not None:
+            drawn = torch.as_tensor(self.model.draw(_DRAWN, torch.Generator().manual_seed(seed), {}))[:, :-1]
+
+            def bins(records: Records) -> Tensor:
+                return self._codes(records)[:, :-1]
+
+            self.teacher.learn(counter, bins, drawn, found.count, noise[GRADIENT], progress)
 
     def _columns(self, counter: Counter, noise: float) -> tuple[tuple[Doubles, Doubles], ...]:
         """Noisy counts of each column's bins, with their deviations; the bins follow from them."""
@@ -146,21 +166,57 @@ class Marginals(Method):
         return [max(float(cell), 1e-6) ** (_MORE / 2.0) for cell in cells]  # wₜ² is a table's part of the budget
 
     def sample(self, rows: int, generator: torch.Generator, only: int | None = None) -> tuple[Tensor, Tensor]:
-        bins = torch.as_tensor(self.model.draw(rows, generator, only))
-        x = self._records(bins, generator)
-        return x, bins[:, -1] if self.task.classes > 1 else torch.zeros(rows, dtype=torch.int64)
+        return self.sample_given(rows, generator, {}, only)
 
-    def _records(self, bins: Tensor, generator: torch.Generator) -> Tensor:
-        """Encoded records with these bins, (n, columns) → (n, D)."""
+    def sample_given(
+        self, rows: int, generator: torch.Generator, values: Mapping[str, str], only: int | None = None
+    ) -> tuple[Tensor, Tensor]:
+        fixed = {}
+        for name, value in values.items():
+            place = [one.column.name for one in self.cells].index(name)
+            fixed[place] = self.bins.of(place)[[self._code(place, value)]]
+        if self.teacher is None or only is None:
+            return self._labelled(rows, generator, fixed, values)
+        pieces: list[tuple[Tensor, Tensor]] = []
+        for _ in range(_ROUNDS):
+            x, y = self._labelled(max(rows, 1024), generator, fixed, values)
+            pieces.append((x[y == only], y[y == only]))
+            if sum(len(part) for _, part in pieces) >= rows:
+                break
+        else:  # the regression hardly ever says this class: take what the mixture draws for it
+            bins = torch.as_tensor(self.model.draw(rows, generator, {**fixed, len(self.cells): np.array([only])}))
+            pieces.append((self._records(bins, generator, values), torch.full((rows,), only)))
+        x, y = (torch.cat([piece[side] for piece in pieces])[:rows] for side in (0, 1))
+        return x, y
+
+    def _labelled(
+        self, rows: int, generator: torch.Generator, fixed: Mapping[int, Codes], values: Mapping[str, str]
+    ) -> tuple[Tensor, Tensor]:
+        bins = torch.as_tensor(self.model.draw(rows, generator, fixed))
+        x = self._records(bins, generator, values)
+        if self.teacher is None:
+            return x, torch.zeros(rows, dtype=torch.int64)
+        return x, spread(self.teacher.probabilities(bins[:, : len(self.cells)]), generator)
+
+    def _code(self, place: int, value: str) -> int:
+        """The cell of a category."""
+        column = self.cells[place].column
+        return len(column.categories) if value == column.MISSING else column.categories.index(value)
+
+    def _records(self, bins: Tensor, generator: torch.Generator, values: Mapping[str, str]) -> Tensor:
+        """Encoded records with these bins, (n, columns) → (n, D), and with these categories."""
         raw, missing = {}, {}
         for place, cells in enumerate(self.cells):
             codes = self.bins.cell(place, bins[:, place], generator)
+            if cells.column.name in values:
+                codes = torch.full_like(codes, self._code(place, values[cells.column.name]))
             raw[cells.column.name], missing[cells.column.name] = cells.draw(codes, generator)
         keep_sums(self.task.schema.sums, self.task.schema.columns, raw, missing)
         return torch.cat([one.encode(raw[one.column.name], missing[one.column.name]) for one in self.cells], dim=1)
 
     def modules(self) -> dict[str, nn.Module]:
-        return {"bins": self.bins, "model": self.model}
+        teacher = {} if self.teacher is None else {"teacher": self.teacher}
+        return {"bins": self.bins, "model": self.model, **teacher}
 
     def about(self) -> tuple[str, ...]:
         return ("Columns and pairs of columns are alike; what only three or more columns say together may be lost.",)
@@ -190,14 +246,15 @@ class _Model(nn.Module):
             self.chance[: len(weight), start : start + size] = chance[:, begin : begin + size]
             begin += size
 
-    def draw(self, rows: int, generator: torch.Generator, only: int | None = None) -> np.ndarray:
-        """Bins (rows, columns); with ``only`` the last column has that bin, by conditioning the mixture on it."""
-        weights, chances = self.weight.double().numpy(), self.chance.double().numpy()
+    def draw(self, rows: int, generator: torch.Generator, fixed: Mapping[int, Codes]) -> Codes:
+        """Bins (rows, columns); the columns in ``fixed`` have one of those bins, by conditioning the mixture on it."""
+        weights, chances = self.weight.double().numpy(), self.chance.double().numpy().copy()
         starts = np.concatenate([[0], np.cumsum(self.most)]).astype(np.int64)
-        if only is not None:
-            place = starts[-2] + only
-            weights = weights * chances[:, place]
-            chances = chances.copy()
-            chances[:, starts[-2] :] = 0.0
-            chances[:, place] = 1.0
+        for place, bins in fixed.items():
+            part = chances[:, starts[place] : starts[place + 1]]
+            kept = np.zeros_like(part)
+            kept[:, bins] = part[:, bins]
+            likely = kept.sum(axis=1)
+            weights = weights * likely
+            part[:] = kept / np.maximum(likely, 1e-300)[:, None]
         return rounded_rows(weights, chances, starts, rows, generator)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import nn
 
+from sfumato.core.errors import UsageError
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.base import Progress
 from sfumato.mechanisms.synth.smooth_warps import BEND
@@ -74,6 +76,14 @@ class Method(ABC):
         self, rows: int, generator: torch.Generator, only: int | None = None
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """So many synthetic records: x (rows, *shape) in [0, 1] and y (rows,); of one class, if ``only`` names it."""
+
+    def sample_given(
+        self, rows: int, generator: torch.Generator, values: Mapping[str, str], only: int | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """As ``sample``, with these categories in columns of x: {"job": "cook"}."""
+        if values:
+            raise UsageError(f"synth: {self.name} draws for labels only, not for column '{next(iter(values))}'.")
+        return self.sample(rows, generator, only)
 
     @abstractmethod
     def modules(self) -> dict[str, nn.Module]:

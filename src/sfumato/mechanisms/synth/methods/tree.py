@@ -34,7 +34,7 @@ from sfumato.mechanisms.synth.consistent_marginals import (
 )
 from sfumato.mechanisms.synth.fixed_sums import keep_sums
 from sfumato.mechanisms.synth.methods.method import Method, Task
-from sfumato.mechanisms.synth.softmax_regression import GRADIENT, Logistic, NewtonSteps
+from sfumato.mechanisms.synth.softmax_regression import GRADIENT, Logistic, NewtonSteps, spread
 from sfumato.privacy.ledger import Ask, Plan, calibrated
 from sfumato.privacy.query_counter import Counter, Groups, Records
 
@@ -61,6 +61,8 @@ class Tree(Method):
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
+        if task.schema.rules:
+            raise UsageError("synth: tree cannot keep the domain's rules: use method=marginals.")
         self.cells = cells_of(task.schema)
         self.sizes = tuple(min(one.count, MOST_BINS) for one in self.cells)
         self.wide = tuple(place for place, one in enumerate(self.cells) if one.count > NARROW)
@@ -191,7 +193,7 @@ class Tree(Method):
         if self.task.classes > 1:
             if self.task.schema.sums:
                 bins = self._codes(Records(x, y))
-            y = _spread(self.teacher.probabilities(bins), generator)
+            y = spread(self.teacher.probabilities(bins), generator)
         return x, y
 
     def _records(self, bins: Tensor, generator: torch.Generator) -> Tensor:
@@ -338,18 +340,3 @@ def _joined(cells: Cells, counts: Doubles, deviation: float) -> Codes:
         bins[1:last] = 1 + inner
         bins[last:] = 2 + inner.max() + np.arange(cells.count - last)
     return bins
-
-
-def _spread(chances: Tensor, generator: torch.Generator) -> Tensor:
-    """A class for each record by its chances (n, classes) → (n,), with less chance than independent draws.
-
-    Records are put in the order of their chances, and the draws of neighbours are spread evenly (golden ratio), so that
-    among records with the same chances each class has its due.
-    """
-    most, likely = chances.max(dim=1)
-    order = torch.argsort(likely + 0.5 * most)
-    start = torch.rand(1, dtype=torch.float64, generator=generator)
-    draws = (start + torch.arange(len(order), dtype=torch.float64) * 0.6180339887498949) % 1.0
-    y = torch.zeros(len(order), dtype=torch.int64)
-    y[order] = (chances[order].cumsum(dim=1) <= draws.unsqueeze(1)).sum(dim=1).clamp(max=chances.shape[1] - 1)
-    return y

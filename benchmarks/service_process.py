@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-SRC = Path(__file__).parents[2] / "src"
+SRC = Path(__file__).parents[1] / "src"
 _CODE = "import sys, json; from pathlib import Path; from sfumato.deploy.serve import ServeSettings, run\n"
 _CODE += "asked = json.loads(sys.argv[1])\n"
 _CODE += "paths = ('bundle', 'token_file', 'tls_cert', 'tls_key')\n"
@@ -63,6 +63,11 @@ class Running:
         with self.connect(seconds) as raw:
             raw.sendall(sent)
             return read_answer(raw)
+
+    def resident(self) -> int:
+        """Bytes of memory that the process has now."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS"))
 
     def stop(self, how: int = signal.SIGTERM) -> int:
         self.process.send_signal(how)

@@ -1,0 +1,122 @@
+"""The three sessions of docs/start.md, as they stand there, on small data: who reads one page gets to the end."""
+
+from __future__ import annotations
+
+import csv
+import re
+import shlex
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from desk import TINY, Call
+from PIL import Image, ImageDraw
+
+import sfumato
+from sfumato.auditing import effort
+
+PAGE = Path(__file__).parents[2] / "docs" / "start.md"
+MOST_COMMANDS = 10
+QUICKER = replace(
+    TINY, inverted=4, task_epochs=1, task_steps=40, candidates=20, repeats=1, averages=(), suspects=60
+)  # fmt: skip
+"""The same commands with attackers that hardly try: here it is asked whether the page leads to the end."""
+LESS = {
+    "fit": ["--set", "base=pca"],
+    "audit": ["--effort", "smoke"],
+    "protect": ["--effort", "smoke", "--candidates", "2"],
+}
+
+
+@pytest.fixture(autouse=True)
+def _in_a_new_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SFUMATO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setitem(effort._NAMED, "smoke", QUICKER)
+
+
+def session(title: str) -> list[tuple[str, str]]:
+    """The blocks under a heading of the page: language and text."""
+    part = PAGE.read_text().split(f"### {title}\n")[1].split("\n#")[0]
+    return re.findall(r"^```(\w+)\n(.*?)^```", part, re.MULTILINE | re.DOTALL)
+
+
+def run_lines(text: str, call: Call) -> int:
+    """Run the lines of a block one after the other; how many there were."""
+    lines = text.strip().splitlines()
+    for line in lines:
+        program, *words = shlex.split(line)
+        assert program == "sfumato"
+        ended = call(*words, *LESS.get(words[0], []))
+        allowed = (0, 4) if words[0] == "gate" else (0,)  # whether so few pictures pass is not asked here
+        assert ended.code in allowed, f"{line}\n{ended.out}\n{ended.err}"
+    return len(lines)
+
+
+def write_people(people: int = 400) -> None:
+    """Two rows for most people; income follows from hours and schooling, sex from height."""
+    rng = np.random.default_rng(0)
+    with Path("people.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["person", "age", "height", "schooling", "hours", "income", "sex"])
+        for person in range(people):
+            sex, schooling = rng.choice(["f", "m"]), int(rng.integers(8, 20))
+            height = rng.normal(166 if sex == "f" else 179, 6)
+            for _ in range(rng.integers(1, 3)):
+                hours = int(rng.integers(10, 60))
+                income = "high" if hours + 2 * schooling > 62 else "low"
+                writer.writerow([f"p{person}", rng.integers(18, 80), f"{height:.0f}", schooling, hours, income, sex])
+
+
+def draw_photos(people: int = 60, each: int = 3) -> None:
+    """28 × 28 grey faces as PNG files, with ``labels.csv``."""
+    rng = np.random.default_rng(0)
+    folder = Path("photos")
+    folder.mkdir()
+    rows = []
+    for person in range(people):
+        glasses = bool(rng.integers(2))
+        for shot in range(each):
+            smile, name = bool(rng.integers(2)), f"p{person}-{shot}.png"
+            picture = Image.new("L", (28, 28), int(rng.integers(180, 250)))
+            draw = ImageDraw.Draw(picture)
+            draw.ellipse((3, 2, 24, 26), fill=int(rng.integers(110, 170)))
+            for eye in (9, 18):
+                draw.point((eye, 11), fill=0)
+                if glasses:
+                    draw.ellipse((eye - 4, 7, eye + 4, 15), outline=0)
+            draw.arc((8, 14, 19, 22), *((20, 160) if smile else (200, 340)), fill=0, width=2)
+            picture.save(folder / name)
+            rows.append([name, f"p{person}", "yes" if smile else "no", "yes" if glasses else "no"])
+    with (folder / "labels.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["file", "person", "smile", "glasses"], *rows])
+
+
+def test_a_table_becomes_a_gated_release(call: Call) -> None:
+    write_people()
+    ((_, text),) = session("From a table to a release that passed")
+    assert run_lines(text, call) <= MOST_COMMANDS
+    assert (Path("outbox") / "release" / "release.parquet").is_file()
+
+
+def test_pictures_hide_an_attribute(call: Call) -> None:
+    draw_photos()
+    ((_, text),) = session("A folder of pictures with something to hide")
+    assert run_lines(text, call) <= MOST_COMMANDS
+    assert (Path("runs") / "photos" / "report.html").is_file()
+    assert (Path("outbox-photos") / "release.parquet").is_file()
+
+
+def test_an_encoder_of_ones_own_is_audited(
+    call: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    draw_photos()
+    monkeypatch.setattr(sfumato, "audit_release", partial(sfumato.audit_release, effort=QUICKER))
+    (_, code), (_, text) = session("Your own encoder")
+    exec(compile(code, "docs/start.md", "exec"), {})
+    assert "attribute:glasses: " in capsys.readouterr().out
+    assert run_lines(text, call) < MOST_COMMANDS
+    judged = call("gate", "runs/encoder", "--max", "attribute:glasses=100%")
+    assert "attribute:glasses" in judged.out

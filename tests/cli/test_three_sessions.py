@@ -55,19 +55,17 @@ def run_lines(text: str, call: Call) -> int:
     return len(lines)
 
 
-def write_people(people: int = 400) -> None:
-    """Two rows for most people; income follows from hours and schooling, sex from height."""
+def write_people(people: int = 2500) -> None:
+    """Income follows from hours and schooling, sex shows in height and weight."""
     rng = np.random.default_rng(0)
     with Path("people.csv").open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["person", "age", "height", "schooling", "hours", "income", "sex"])
+        writer.writerow(["person", "height", "weight", "schooling", "hours", "income", "sex"])
         for person in range(people):
-            sex, schooling = rng.choice(["f", "m"]), int(rng.integers(8, 20))
-            height = rng.normal(166 if sex == "f" else 179, 6)
-            for _ in range(rng.integers(1, 3)):
-                hours = int(rng.integers(10, 60))
-                income = "high" if hours + 2 * schooling > 62 else "low"
-                writer.writerow([f"p{person}", rng.integers(18, 80), f"{height:.0f}", schooling, hours, income, sex])
+            sex, schooling, hours = rng.choice(["f", "m"]), rng.integers(8, 20), rng.integers(10, 60)
+            height, weight = rng.normal((165, 62) if sex == "f" else (180, 84), (5, 6)).round()
+            income = "high" if hours + 2 * schooling > 62 else "low"
+            writer.writerow([f"p{person}", height, weight, schooling, hours, income, sex])
 
 
 def draw_photos(people: int = 60, each: int = 3) -> None:

@@ -24,7 +24,7 @@ QUICKER = replace(
 )  # fmt: skip
 """The same commands with attackers that hardly try: here it is asked whether the page leads to the end."""
 LESS = {
-    "fit": ["--set", "base=pca"],
+    "fit": ["--set", "base=pca", "--set", "steps=300"],
     "audit": ["--effort", "smoke"],
     "protect": ["--effort", "smoke", "--candidates", "2"],
 }

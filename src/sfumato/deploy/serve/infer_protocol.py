@@ -164,7 +164,7 @@ def _flag(parameters: Mapping[str, Any], name: str, default: bool) -> bool:
 
 def _wanted(head: Mapping[str, Any], specs: Sequence[TensorSpec]) -> dict[str, bool]:
     binary = _flag(_parameters(head, "the request"), "binary_data_output", False)
-    if head.get("outputs") is None:
+    if head.get("outputs") in (None, []):
         return {spec.name: binary for spec in specs}
     known = {spec.name: spec for spec in specs}
     wanted: dict[str, bool] = {}

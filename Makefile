@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check bench results format wheel clean
+.PHONY: demo test check bench results format wheel playground playground-static playground-test docs release clean
 
 demo: $(STAMP)
 	$(BIN)/sfumato demo
@@ -41,6 +41,36 @@ wheel:
 	cd build/wheel && env/bin/sfumato fit ran --data digits --utility odd --private ge5 --limit 600 --set epochs=1 --out run
 	cd build/wheel && env/bin/sfumato audit run --effort smoke && env/bin/sfumato report run --out report.html
 	cd build/wheel && env/bin/sfumato release run --data digits --out outbox
+
+# The page of sfumato serve --playground: needs Node.js 20 or newer and npm.
+playground: playground/node_modules
+	cd playground && npm run --silent build
+	@echo "next: sfumato serve BUNDLE --playground"
+
+# The page without a server, with bundles fitted on the embedded digits: build/playground/page/index.html.
+playground-static: $(STAMP) playground/node_modules
+	cd playground && npm run --silent build -- --mode static
+	$(BIN)/python playground/models.py build/playground/bundles --page build/playground/page
+
+# Unit tests of the page, and the page in a headless Chromium (Debian: apt-get install chromium).
+playground-test: $(STAMP) playground
+	cd playground && npm test --silent
+	$(BIN)/python playground/models.py build/playground/bundles
+	$(BIN)/python playground/e2e/serve_and_run.py build/playground/bundles
+
+playground/node_modules: playground/package-lock.json
+	cd playground && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+# The documentation as a site, with executed notebooks: build/docs/site/index.html.
+docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	$(BIN)/python docs/build_site.py
+
+# Wheel, sdist, bill of materials, licences and digests in dist/, tried in clean environments.
+release: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "cyclonedx-bom>=5"
+	$(BIN)/python tools/release.py $(addprefix --python ,$(PYTHONS))
 
 clean:
 	rm -rf $(VENV) build sfumato-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -64,6 +64,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "adult-releases": Benchmark("adult_releases"),
     "anonymeter": Benchmark("anonymeter_agreement"),
     "precision": Benchmark("precision", seconds=7200.0),
+    "serve-load": Benchmark("serve_load"),
+    "serve-fuzz": Benchmark("serve_fuzz"),
     "growth": Benchmark("growth", seconds=14_400.0),
 }
 

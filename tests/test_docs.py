@@ -88,7 +88,13 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", ["guide.md", "data.md", "filter.md", "phase.md", "synth.md", "ars.md"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        *("guide.md", "data.md", "filter.md", "phase.md", "synth.md", "ars.md"),
+        pytest.param("protect.md", marks=pytest.mark.slow),
+    ],
+)
 def test_python_on_the_page_runs(page: str, desk: Path) -> None:
     run_blocks(page)
 

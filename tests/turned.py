@@ -37,7 +37,8 @@ class Turned(Mechanism):
     def _build(self, schema: Schema) -> None:
         torch.manual_seed(self.seed)
         self.encoder_ = nn.Sequential(nn.Conv2d(schema.shape[0], 6, 5, stride=2, padding=2), nn.LeakyReLU(0.1)).eval()
-        self.cloud_ = nn.Sequential(nn.Flatten(2), nn.Linear(6 * 14 * 14, 20, bias=False)).eval()
+        places = ((schema.shape[1] + 1) // 2) * ((schema.shape[2] + 1) // 2)
+        self.cloud_ = nn.Sequential(nn.Flatten(2), nn.Linear(6 * places, 20, bias=False)).eval()
 
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None: ...
 

@@ -127,7 +127,7 @@ def main() -> None:
     found = notes(count)
     texts = found.pop("text").tolist()
     np.savez(out, v=embed(texts), **found)
-    np.savez(out.with_name(f"{out.stem}-public.npz"), public=embed_publicly(texts), note=found["note"])
+    np.savez(out.with_name(f"{out.stem}-public.npz"), public=embed_publicly(texts))
     out.with_suffix(".txt").write_text("\n".join(texts) + "\n")
 
 

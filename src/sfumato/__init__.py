@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sfumato.workflow import audit_release as audit_release
     from sfumato.workflow import load_run as load_run
     from sfumato.workflow import sweep as sweep
+    from sfumato.workflow.protect.from_python import protect as protect
 
 _HOME = {
     "ARS": "mechanisms.ars.mechanism",
@@ -44,6 +45,7 @@ _HOME = {
     "load": "data",
     "load_run": "workflow",
     "load_splits": "data",
+    "protect": "workflow.protect.from_python",
     "split": "data",
     "sweep": "workflow",
     "to_phase": "mechanisms.phase",
@@ -51,7 +53,7 @@ _HOME = {
 
 __all__ = [  # noqa: RUF022 — ``_HOME`` in order, which a type checker cannot read
     "ARS", "Dataset", "Filter", "LinearFilter", "Phase", "RAN", "Splits", "Synth", "VAE", "__version__", "audit",
-    "audit_release", "load", "load_run", "load_splits", "split", "sweep", "to_phase",
+    "audit_release", "load", "load_run", "load_splits", "protect", "split", "sweep", "to_phase",
 ]  # fmt: skip
 
 

@@ -143,9 +143,9 @@ def test_attack_on_repeats_needs_repeats(attack: Attack, scenes: Scenes) -> None
 
 
 @pytest.mark.parametrize("attack", [listed, EstimateAngle(inverse=critic), RowsByKey()], ids=lambda a: a.name)
-def test_attack_can_be_repeated(attack: Attack, digits: Splits) -> None:
+def test_attack_can_be_repeated(attack: Attack, small_digits: Splits) -> None:
     def run() -> list[float]:
-        scene = AuditStage(Turned().fit(digits.owner), digits, FEW, seed=3)
+        scene = AuditStage(Turned().fit(small_digits.owner), small_digits, FEW, seed=3)
         knowledge, release, truth = scene.stage(attack)
         return list(attack(release, knowledge, truth).values().values())
 
@@ -293,15 +293,15 @@ def test_the_order_of_a_list_costs_nothing(d: int) -> None:
 # the audit
 
 
-def test_an_audit_of_a_mechanism_with_keys_runs_both_suites(digits: Splits) -> None:
+def test_an_audit_of_a_mechanism_with_keys_runs_both_suites(small_digits: Splits) -> None:
     few = Splits(
         *(
             replace(part.take(slice(None, None, 2)), name=part.name)
-            for part in (digits.owner, digits.attacker, digits.victim)
+            for part in (small_digits.owner, small_digits.attacker, small_digits.victim)
         )
     )
     result = audit(Turned().fit(few.owner), few, effort=FEW, controls=Controls())
-    schema = digits.schema
+    schema = small_digits.schema
     suites = (*features_suite(schema), *rotations_suite(schema, ("digit",)), *training_suite())
     wanted = {attack.name for attack in suites}
     skipped = {name for name, _ in result.skipped} - {"fairness of digit by ge5"}  # few victims of each digit
@@ -317,8 +317,10 @@ def test_an_audit_of_a_mechanism_with_keys_runs_both_suites(digits: Splits) -> N
     assert set(shapes.values()) == {(8, *schema.shape)}
 
 
-def test_effort_for_private_labels_runs_nothing_else(digits: Splits) -> None:
-    few = Splits(*(part.take(slice(None, None, 3)) for part in (digits.owner, digits.attacker, digits.victim)))
+def test_effort_for_private_labels_runs_nothing_else(small_digits: Splits) -> None:
+    few = Splits(
+        *(part.take(slice(None, None, 3)) for part in (small_digits.owner, small_digits.attacker, small_digits.victim))
+    )
     result = audit(Turned().fit(few.owner), few, effort=replace(FEW, threats=("attribute",)))
     assert {score.threat for score in result.attacks} == {"attribute"}
     assert "probe-cloud-trees" in {score.attack for score in result.attacks}

@@ -17,7 +17,7 @@ from sfumato.auditing.held_out_exposure import AskedPeople, held_out_exposures
 from sfumato.core.policy import Policy, Threshold
 from sfumato.core.score import Score
 from sfumato.testing.made_up_people import made_up_people
-from sfumato.workflow.gate import gate
+from sfumato.workflow.gate import gate_folder
 
 PEOPLE = 500
 QUICK = replace(SMOKE, suspects=1000, predicates=50, threats=("copies", "membership"))
@@ -51,7 +51,7 @@ def test_the_copied_group_and_its_members_are_worst_off(tables: tuple[Table, Tab
     assert ages == {f"{which} quarter" for which in ("lowest", "second", "third", "highest")}
     assert 0.35 < found["exposure"]["copies"]["share_above"]["share"] < 0.65
     limits = Policy(thresholds=(Threshold("max-group", "copies", 0.5, share=True),))
-    verdict = gate(tmp_path / "run", limits)
+    verdict = gate_folder(tmp_path / "run", limits)
     assert not verdict.passed and "sex = m" in verdict.checks[0].because
 
 

@@ -16,7 +16,7 @@ from sfumato.data import load
 from sfumato.mechanisms import load_mechanism, mechanism_class, names
 from sfumato.report import build_report, render_card
 from sfumato.workflow import UNAUDITED, audit_run, fit_run, release_run, resolve
-from sfumato.workflow.gate import gate
+from sfumato.workflow.gate import gate_folder
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +93,8 @@ def test_fairness_between_numbers_is_not_asked_and_the_audit_says_why(scores: di
 def test_a_gate_limits_numbers_like_classes(run: Path, scores: dict[str, Any]) -> None:
     high = scores["worst"]["attribute:age"]["ci"][1]
     policy = policy_of([f"attribute:age={high + 0.01}", "attribute=100%"], ["r2:pay=0.5", "accuracy:sex=0.1"])
-    assert gate(run, policy).passed
-    assert not gate(run, policy_of([], ["r2=0.99"])).passed
+    assert gate_folder(run, policy).passed
+    assert not gate_folder(run, policy_of([], ["r2=0.99"])).passed
 
 
 def test_card_and_page_tell_of_r2(run: Path, scores: dict[str, Any]) -> None:

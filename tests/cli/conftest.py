@@ -7,9 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from desk import Call, Outcome, set_up
+from desk import TINY, Call, Outcome, set_up
 
+from sfumato.auditing import effort
 from sfumato.cli.main import run
+
+
+@pytest.fixture(autouse=True)
+def _smoke(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(effort._NAMED, "smoke", TINY)
 
 
 @pytest.fixture

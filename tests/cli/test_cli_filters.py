@@ -64,7 +64,9 @@ def test_users_are_fitted_by_id_and_audited_as_one(vectors: Path, call: Call) ->
     audited = call("audit", "u", "--effort", "smoke", "--jobs", "1")
     assert audited.code == 0, audited.err
     assert "ann" in audited.out and "bob" in audited.out and "next: sfumato report u" in audited.out
-    assert [one["point"] for one in call("audit", "u", "--effort", "smoke", "--json").json()["points"]] == [
+    assert [
+        one["point"] for one in call("audit", "u", "--effort", "smoke", "--jobs", "1", "--json").json()["points"]
+    ] == [
         "ann",
         "bob",
     ]

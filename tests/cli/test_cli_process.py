@@ -39,7 +39,7 @@ def stop_after_first_epoch(args: tuple[str, ...], run: Path, sign: signal.Signal
 
 
 IMAGES = ("fit", "ran", "--data", "digits", "--limit", "200", "-s", "epochs=4", "-s", "k=1", "--out", "new")
-TABLE = ("fit", "noisy", *PEOPLE, "-s", "epochs=800", "--out", "new")
+TABLE = ("fit", "noisy", *PEOPLE, "-s", "epochs=200", "--out", "new")
 
 
 def test_a_fit_that_was_killed_goes_on_to_the_very_same_mechanism(desk: Path, call: Call) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from desk import PEOPLE, QUICK, Call, people, write_csv
+from desk import PEOPLE, QUICK, TINY, Call, people, write_csv
 
+from sfumato.auditing import effort
+from sfumato.cli.main import run
 from sfumato.data import load
 from sfumato.mechanisms import load_mechanism
 from sfumato.workflow import auditing, fitting, releasing
@@ -41,12 +46,6 @@ def test_what_is_typed_overrides_the_configuration(desk: Path, call: Call) -> No
     ended = call("fit", "--config", "run/config.toml", "-s", "lam=0.5", "--seed", "7", "--out", "new", "--json")
     config = ended.json()["config"]
     assert (config["params"]["lam"], config["run"]["seed"], config["params"]["epochs"]) == (0.5, 7, 1)
-
-
-def test_a_later_point_of_a_sweep_can_be_repeated_from_its_configuration(desk: Path, call: Call) -> None:
-    assert call("sweep", "ran", *PEOPLE, *QUICK, "--knob", "lam=0.5,0.1", "--effort", "smoke", "--out", "s").code == 0
-    assert call("fit", "--config", "s/points/ran-lam-0.1/config.toml", "--out", "again").code == 0
-    assert weights("again") == weights("s/points/ran-lam-0.1")
 
 
 def test_resume_finishes_an_interrupted_run_and_leaves_a_finished_one_alone(desk: Path, call: Call) -> None:
@@ -86,13 +85,41 @@ def test_a_second_audit_needs_again_and_gives_the_same_scores(desk: Path, call: 
     assert first == second
 
 
-SWEEP = ("sweep", "ran", *PEOPLE, *QUICK, "--knob", "lam=0.5,0.3,0.1", "--effort", "smoke", "--jobs", "1", "--out", "s")
+ONE = ("--effort", "smoke", "--jobs", "1")
+SWEEP = ("sweep", "ran", *PEOPLE, *QUICK, "--knob", "lam=0.5,0.3,0.1", *ONE, "--out", "s")
+
+
+@pytest.fixture(scope="module")
+def _swept(_desk: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished sweep, which is made once."""
+    folder = tmp_path_factory.mktemp("sweep")
+    shutil.copy(_desk / "people.csv", folder)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+        patch.chdir(folder)
+        patch.setitem(effort._NAMED, "smoke", TINY)
+        patch.setattr(sys, "argv", ["sfumato", *SWEEP])
+        run()
+    assert not ended.value.code
+    return folder / "s"
+
+
+@pytest.fixture
+def swept(desk: Path, _swept: Path) -> Path:
+    """A copy of it, as the folder ``s`` of the desk."""
+    return Path(shutil.copytree(_swept, desk / "s"))
+
+
+def test_a_later_point_of_a_sweep_can_be_repeated_from_its_configuration(swept: Path, call: Call) -> None:
+    assert call("fit", "--config", "s/points/ran-lam-0.1/config.toml", "--out", "again").code == 0
+    assert weights("again") == weights(swept / "points/ran-lam-0.1")
 
 
 def test_an_interrupted_sweep_goes_on_without_doing_finished_points_again(
-    desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+    desk: Path, _swept: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = call(*SWEEP[:-1], "whole", "--json").json()
+    whole = desk / "whole"
+    shutil.copytree(_swept, whole)
+    finished = call(*SWEEP[:-1], "whole", "--json").json()
     real, audits = auditing.opened, []
 
     def interrupted(*args: object, **options: object) -> object:
@@ -109,27 +136,25 @@ def test_an_interrupted_sweep_goes_on_without_doing_finished_points_again(
     assert call(*SWEEP, "--json").json() == resumed
     assert len(audits) == 4
     values = [
-        [[score["value"] for score in point["attacks"]] for point in result["points"]] for result in (whole, resumed)
+        [[score["value"] for score in point["attacks"]] for point in result["points"]] for result in (finished, resumed)
     ]
     assert values[0] == values[1]
-    assert resumed["front"] == whole["front"]
+    assert resumed["front"] == finished["front"]
     for point in ("ran-lam-0.3", "ran-lam-0.1"):
-        assert weights(f"s/points/{point}") == weights(f"whole/points/{point}")
+        assert weights(f"s/points/{point}") == weights(whole / "points" / point)
 
 
-def test_a_sweep_folder_takes_no_other_sweep(desk: Path, call: Call) -> None:
-    assert call(*SWEEP).code == 0
+def test_a_sweep_folder_takes_no_other_sweep(swept: Path, call: Call) -> None:
     for other in (("--seed", "1"), ("--set", "k=2"), ("--knob", "lam=0.5,0.2"), ("--effort", "cpu")):
         ended = call(*SWEEP, "--quiet", *other)
         assert (ended.code, ended.err.count("\n")) == (3, 1), ended
         assert "--out" in ended.err
 
 
-def test_only_the_own_knob_starts_warm(desk: Path, call: Call) -> None:
-    assert call(*SWEEP).code == 0
-    assert 'start = "ran-lam-0.5"' in (desk / "s/points/ran-lam-0.3/config.toml").read_text()
-    assert "start" not in (desk / "s/points/ran-lam-0.5/config.toml").read_text()
-    other = ("sweep", "dnn-resized", *PEOPLE, *QUICK, "--knob", "components=2,4", "--effort", "smoke", "--out", "c")
+def test_only_the_own_knob_starts_warm(desk: Path, swept: Path, call: Call) -> None:
+    assert 'start = "ran-lam-0.5"' in (swept / "points/ran-lam-0.3/config.toml").read_text()
+    assert "start" not in (swept / "points/ran-lam-0.5/config.toml").read_text()
+    other = ("sweep", "dnn-resized", *PEOPLE, *QUICK, "--knob", "components=2,4", *ONE, "--out", "c")
     points = call(*other, "--json").json()["points"]
     assert [point["point"] for point in points] == ["dnn-resized-components-2", "dnn-resized-components-4"]
     assert "start" not in (desk / "c/points/dnn-resized-components-4/config.toml").read_text()
@@ -145,10 +170,14 @@ def test_a_release_holds_the_payload_and_nothing_else(desk: Path, call: Call) ->
     table = pq.read_table("new/release.parquet")
     assert table.column_names == ["payload"]
     assert card["labels"] == []
-    assert sorted(file.name for file in (desk / "new").iterdir()) == ["release.json", "release.parquet"]
-    everything = b"".join(file.read_bytes() for file in (desk / "new").iterdir())
+    files = ["README.md", "SHA256SUMS", "croissant.json", "release.json", "release.parquet"]
+    assert sorted(file.name for file in (desk / "new").iterdir()) == files
+    payload = (desk / "new" / "release.parquet").read_bytes()
     for secret in (b"age", b"height", b"clerk", b"people", b"sex", b"income"):
-        assert secret not in everything
+        assert secret not in payload
+    beside = b"".join((desk / "new" / name).read_bytes() for name in files[:-1])
+    for secret in (b"height", b"clerk", b"low", b"people.csv"):  # the card names the labels, and no other column
+        assert not re.search(rb"\b" + secret + rb"\b", beside), secret
     raw = load("people.csv", schema=load_mechanism(desk / "run").schema_).x
     payload = released("new")
     assert not any(np.isin(record, payload).all() for record in raw.reshape(len(raw), -1))
@@ -188,7 +217,7 @@ def test_a_release_whose_last_batch_fails_leaves_nothing(
     before = sorted(desk.rglob("*"))
     ended = call("release", "run", "--unaudited", "--data", "late.csv", "--out", "new", "--quiet")
     assert (ended.code, ended.err.count("\n")) == (3, 1), ended
-    assert "row 60" in ended.err
+    assert "line 62" in ended.err
     assert sorted(desk.rglob("*")) == before
 
 

@@ -82,6 +82,13 @@ def test_a_wrong_column_leaves_nothing_behind_and_the_right_one_goes_there(files
     assert call(*typed, "diagnosis").code == 0
 
 
+def test_one_bad_file_among_several_stops_all_before_any_work(files: Path, call: Call) -> None:
+    (files / "made" / "tiny.csv").write_text("".join((files / "made" / "nobody.csv").open().readlines()[:2]))
+    ended = call(*AUDIT, "--release", "made", "--out", "all")
+    assert ended.code == 3 and "made/tiny.csv has 1 row" in ended.err
+    assert not (files / "all").exists()
+
+
 def test_a_folder_without_tables_is_one_release(tmp_path: Path) -> None:
     np.save(tmp_path / "picture.npy", np.zeros(3))
     assert releases_named([tmp_path], "a.csv", "b.csv") == [tmp_path]

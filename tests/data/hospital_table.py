@@ -6,7 +6,10 @@ from datetime import date, datetime, timedelta
 
 import numpy as np
 
-WORDS = ["pain", "since", "days", "after", "fall", "left", "right", "knee", "cough", "fever", "none", "known", "allergic", "denies", "smoker", "walks", "daily"]
+WORDS = [
+    *("pain", "since", "days", "after", "fall", "left", "right", "knee", "cough"),
+    *("fever", "none", "known", "allergic", "denies", "smoker", "walks", "daily"),
+]
 HEADER = (
     "record no", "patient_id", "name", "born", "admitted", "left at", "ward", "zip", "sex", "diagnosis", "weight_kg",
     "creatinine", "pain", "smoker", "children", "costs", "remarks", "sample_weight", "site", "readmitted",
@@ -14,7 +17,7 @@ HEADER = (
 
 
 def hospital_rows(count: int = 600, seed: int = 0) -> list[list[str]]:
-    """Rows of text: days as 31.12.1960, moments with minutes, decimal commas, ``n/k``, gaps, codes, names, free text."""
+    """Rows of text: days as 31.12.1960, moments with minutes, decimal commas, ``n/k``, gaps, codes, names, texts."""
     rng = np.random.default_rng(seed)
     patients = rng.integers(0, max(2, count // 2), count)
     rows = []

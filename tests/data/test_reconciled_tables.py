@@ -40,6 +40,52 @@ def test_numbers_are_put_into_the_intervals_of_another_file() -> None:
     assert (ours == theirs).all() and len(np.unique(ours)) == 2
 
 
+@pytest.mark.parametrize(
+    ("column", "form"),
+    [
+        ("income", "${:,.2f}"),
+        ("income", "{:,.0f} EUR"),
+        ("income", "{:.0f}+"),
+        ("weight", "{} kg"),
+        ("age", "{} years"),
+    ],
+)
+def test_numbers_with_a_unit_or_thousands_apart_are_the_same_numbers(column: str, form: str) -> None:
+    _, owner, holdout = tables()
+    written = [None if np.isnan(value) else form.format(value) for value in owner[column].astype(float).round(1)]
+    if column == "age":
+        written = [form.format(value) for value in owner[column]]
+    release = {**owner, column: written}
+    ours, theirs, _ = coded(column, release, owner, holdout)
+    assert (ours == theirs).all()
+    assert any("are read as numbers, as in another file" in note for note in reconcile(release, owner, holdout).notes)
+
+
+@pytest.mark.parametrize("value", ["12/07", "1 of 3", "abc", "-", "3-4"])
+def test_texts_that_are_no_single_number_stay_texts(value: str) -> None:
+    _, owner, holdout = tables()
+    release = {**owner, "weight": [value] + ["61.5 kg"] * 59}
+    assert not any("read as numbers" in note for note in reconcile(release, owner, holdout).notes)
+
+
+def test_a_file_without_values_makes_no_numbers_of_texts() -> None:
+    release, owner, holdout = tables()
+    holdout["town"] = [None] * 60
+    assert not any("read as numbers" in note for note in reconcile(release, owner, holdout).notes)
+
+
+def test_columns_match_whatever_the_capitals_and_marks_of_their_names() -> None:
+    release, owner, holdout = tables()
+    owner["birth_town"], holdout["birth_town"] = owner["town"], holdout["town"]
+    release = {name.upper(): values for name, values in release.items()} | {"Birth Town": release["town"]}
+    found = reconcile(release, owner, holdout)
+    assert [column.name for column in found.columns if not column.companion] == list(owner)
+    assert "column Birth Town of the release is taken for birth_town" in found.notes
+    del release["Birth Town"]
+    both = {**release, "Birth-Town": release["TOWN"], "birth town": release["TOWN"]}  # which one, nobody can say
+    assert dict(reconcile(both, owner, holdout).skipped)["column birth_town"] == "not in the release"
+
+
 def test_missing_values_and_unseen_categories_are_said_not_refused() -> None:
     release, owner, holdout = tables()
     release["town"] = np.where(np.arange(60) < 3, "Atlantis", release["town"])

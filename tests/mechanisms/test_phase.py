@@ -152,7 +152,7 @@ def test_right_key_gives_the_answer_of_the_network_without_rotation(phase: Phase
     sent = phase.opened(few, seed=1)
     still = np.tile(np.eye(2, dtype=np.float32), (60, 1, 1))
     plain = type(sent)(turn(sent.payload, sent.key, back=True), still, sent.rows)
-    assert np.allclose(phase.read(sent), phase.read(plain), atol=1e-4, rtol=1e-4)
+    np.testing.assert_allclose(phase.read(sent), phase.read(plain), atol=1e-3)  # of scores that differ by units
 
 
 def test_uniformly_drawn_wrong_key_is_worse_than_the_right_one(phase: Phase, parity: Splits) -> None:

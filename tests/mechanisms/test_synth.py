@@ -32,6 +32,11 @@ pytestmark = pytest.mark.xdist_group("test_synth")  # one worker fits the shared
 
 
 @pytest.fixture(scope="module")
+def digits(small_digits: Splits) -> Splits:
+    return small_digits
+
+
+@pytest.fixture(scope="module")
 def spent(digits: Splits, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run on digits, its folder."""
     run = RunFolder.create(tmp_path_factory.mktemp("synth") / "run", {"run": {"mechanism": "synth"}, "data": {}})
@@ -68,7 +73,7 @@ def test_one_record_moves_no_answer_by_more_than_its_sensitivity(digits: Splits)
     synth.schema_ = digits.schema
     synth._build(digits.schema)
     whole = records_of(digits.owner.take(slice(0, 600)), "digit")
-    white = Records(torch.ones(1, 1, 28, 28), torch.tensor([7]))
+    white = Records(torch.ones(1, 1, 14, 14), torch.tensor([7]))
     more = Records(torch.cat([whole.x, white.x]), torch.cat([whole.y, white.y]))
     plan = calibrated(synth.method_.plan(600), 2.0, 1e-5)
     twin = Twin(whole, more, Ledger(plan, 2.0, 1e-5))
@@ -262,7 +267,7 @@ def test_drawn_records_have_shape_range_and_asked_class(spent: Path) -> None:
     synth = load_mechanism(spent)
     assert isinstance(synth, Synth)
     drawn = synth.sample(300, seed=2)
-    assert drawn.x.shape == (300, 1, 28, 28) and drawn.x.min() >= 0.0 and drawn.x.max() <= 1.0
+    assert drawn.x.shape == (300, 1, 14, 14) and drawn.x.min() >= 0.0 and drawn.x.max() <= 1.0
     assert len(np.unique(drawn.utility["digit"])) >= 8
     assert (synth.sample(7, given={"digit": "3"}, seed=2).utility["digit"] == 3).all()
     with pytest.raises(UsageError, match="class of 'digit'"):
@@ -302,7 +307,7 @@ def test_release_is_parquet_in_the_original_columns(spent: Path, tmp_path: Path)
     assert table.column_names == ["image", "digit"] and table.num_rows == 40
     assert card["guarantee"]["kind"] == "dp" and card["budget"]["spent"]["epsilon"] <= 8.0
     again = sfumato.load(tmp_path / "out" / "release.parquet", utility=["digit"])
-    assert again.x.shape == (40, 1, 28, 28)
+    assert again.x.shape == (40, 1, 14, 14)
 
 
 def test_release_as_png_files_is_a_folder_that_loads(spent: Path, tmp_path: Path) -> None:

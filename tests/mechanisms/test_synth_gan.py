@@ -35,6 +35,11 @@ EVERY: list[type[Method]] = [*SOUND, NoiseLayer]
 every_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
 
 
+@pytest.fixture(scope="module")
+def digits(small_digits: Splits) -> Splits:
+    return small_digits
+
+
 def few_records(shape: tuple[int, ...], n: int = 40, classes: int = 3) -> tuple[Schema, Records]:
     generator = torch.Generator().manual_seed(0)
     schema = Schema("image", shape, utility={"kind": tuple("abc"[:classes])})

@@ -12,14 +12,12 @@ from sfumato.report import build_report
 
 
 class Page:
-    """A built page: its text without the inlined Plotly, and the JSON that its script reads."""
+    """A built page: its text without its own scripts, and the JSON that they read."""
 
     def __init__(self, text: str) -> None:
-        from plotly.offline import get_plotlyjs
-
-        plotly = get_plotlyjs()
-        assert plotly in text
-        self.text = text.replace(plotly, "")
+        self.scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+        assert len(self.scripts) == 2
+        self.text = re.sub(r"<script>.*?</script>", "<script></script>", text, flags=re.DOTALL)
         found = re.search(r'<script type="application/json" id="data">(.*?)</script>', self.text, re.DOTALL)
         assert found is not None
         self.data: dict[str, Any] = json.loads(found.group(1))

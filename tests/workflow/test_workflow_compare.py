@@ -115,7 +115,7 @@ def test_points_of_another_effort_are_not_passed_off_as_this_one(compared: Path,
 
 
 def test_points_of_another_precision_are_not_compared(compared: Path, splits: Splits) -> None:
-    with using(Compute(precision="bf16")), pytest.raises(DataError, match="computed in fp32 .* --precision fp32"):
+    with using(Compute(precision="bf16")), pytest.raises(DataError, match=r"computed in fp32 .* --precision fp32"):
         compare(PLAIN, DATA, compared, effort=TINY, splits=splits)
 
 

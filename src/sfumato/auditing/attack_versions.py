@@ -16,10 +16,10 @@ def attack_versions() -> dict[str, int]:
     for module in walk_packages(sfumato.attacks.__path__, "sfumato.attacks."):
         import_module(module.name)
     found: dict[str, int] = {}
-    waiting: list[type[Attack]] = [Attack]
+    waiting = Attack.__subclasses__()
     while waiting:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
-        if kind.__module__.startswith("sfumato.attacks.") and kind is not Attack:
+        if kind.__module__.startswith("sfumato.attacks."):
             found[kind.__qualname__] = kind.version
     return dict(sorted(found.items()))

@@ -21,6 +21,7 @@ from sfumato.core.leakage import with_leakage
 from sfumato.core.metrics import Values
 from sfumato.core.release import Release
 from sfumato.core.score import Score, worst_by_threat
+from sfumato.core.threats import MEMBERSHIP
 from sfumato.core.traits import Traits
 
 
@@ -35,6 +36,8 @@ class Attacked:
 Remembered = Callable[[str], Attacked | None]
 Remember = Callable[[str, Attacked], None]
 
+_BACKWARDS = -0.1
+"""An advantage below this, with all its interval, is not what the most negative of many attacks has by chance."""
 FOREIGN = Traits(randomised=True, needs_labels=False, synthetic=True, gives_records=True)
 
 
@@ -91,8 +94,19 @@ def audit_rows(
         gallery={},
         features={},
         exposure=held_out_exposures(scores, found.asked),
-        notes=tuple(notes),
+        notes=(*notes, *_backwards(scores)),
     )
+
+
+def _backwards(scores: Sequence[Score]) -> list[str]:
+    """What is to be said where membership is guessed so well the wrong way round that it is no chance."""
+    found = [score for score in scores if score.threat == MEMBERSHIP and score.primary and score.ci is not None]
+    if not any(score.ci is not None and score.ci[1] < _BACKWARDS for score in found):
+        return []
+    return [
+        "the attacks on membership take held-out people for the owner's: were the two files exchanged, or is the "
+        "release of other records than the owner's?"
+    ]
 
 
 def as_sure_as_any(scores: Sequence[Score]) -> tuple[Score, ...]:

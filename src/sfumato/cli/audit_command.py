@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 def audit(
     run: Annotated[
         list[Path] | None,
-        typer.Argument(
-            help="A run folder, or a folder of users; after --release more files to audit.", metavar="RUN"
-        ),
+        typer.Argument(help="A run folder, or a folder of users; after --release more files to audit.", metavar="RUN"),
     ] = None,
     release: Annotated[
         list[Path] | None,
@@ -163,9 +161,9 @@ def audit(
                 out=out or Path("runs") / release[0].stem,
                 say=talk.say,
             )
-        elif whole:
+        elif folder is not None and whole:
             several = audit_users(folder, effort=how, again=again, say=talk.say)
-        else:
+        elif folder is not None:
             scores = audit_run(folder, effort=how, again=again, say=talk.say)
     if several:
         _show_several(several, users_table if whole else leakage_table, folder if whole else out, json)
@@ -174,12 +172,14 @@ def audit(
 
 
 def _show_several(points: list[dict[str, Any]], table: Callable[[Any], Table], folder: Path | None, json: bool) -> None:
-    from sfumato.cli.output import OUT, print_json, print_text
+    from sfumato.cli.output import OUT, noted_lines, print_json, print_text
 
     if json:
         print_json({"points": points})
         return
     OUT.print(table(points))
+    for line in noted_lines(points):
+        print_text(line)
     print_text(f"next: sfumato report {folder}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,11 +17,13 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from sfumato.core.policy import Policy
-    from sfumato.workflow.gate import Gate
+    from sfumato.workflow.gate import Gate, GatedFolders
 
 policy = typer.Typer(help="Read and check policy files.", no_args_is_help=True, rich_markup_mode=None)
 
-Audited = Annotated[Path, typer.Argument(help="A run folder, a sweep, or the audit of a release.", metavar="RUN")]
+Audited = Annotated[
+    Path, typer.Argument(help="A run, a sweep, a folder of users, a release, or its audit.", metavar="RUN")
+]
 PolicyFile = Annotated[Path | None, typer.Option("--policy", help="TOML file of limits; flags replace its own.")]
 Most = Annotated[
     list[str] | None,
@@ -32,6 +35,10 @@ Least = Annotated[
 Groups = Annotated[
     list[str] | None, typer.Option("--max-group", help="threat=20%: leakage of the worst group. Repeatable.")
 ]
+Shares = Annotated[
+    list[str] | None,
+    typer.Option("--max-share", help="threat=5%: share of people of whom more than half is leaked. Repeatable."),
+]
 Require = Annotated[str | None, typer.Option("--require", help="Kind of guarantee: dp, anonymity or proven.")]
 
 
@@ -41,6 +48,7 @@ def gate(
     most: Most = None,
     least: Least = None,
     groups: Groups = None,
+    shares: Shares = None,
     require: Require = None,
     junit: Annotated[Path | None, typer.Option("--junit", help="Write the result as JUnit XML.")] = None,
     statement: Annotated[
@@ -54,33 +62,33 @@ def gate(
 
     sfumato gate runs/people --max attribute=10% --max reconstruction=30% --min accuracy=0.7
 
-    Of a sweep, one point that passes is enough; the table says which. A release that serves a label no better than
-    guessing fails whatever the limits are. --sign KEY signs the statement (default: gate.intoto.json in RUN).
+    Of a sweep, one point that passes is enough; the table says which. Of users, all must pass. A release that serves a
+    label no better than guessing fails whatever the limits are. --sign KEY signs the statement (default:
+    gate.intoto.json in RUN).
     """
     from sfumato.cli.output import OUT, print_json, print_text
-    from sfumato.workflow.gate import audited_folders, keep
-    from sfumato.workflow.gate import gate as put
+    from sfumato.workflow.gate import gate_all, keep
     from sfumato.workflow.gate_documents import write_junit, write_statement
     from sfumato.workflow.signing import check_key
 
-    asked = _asked(policy, most or (), least or (), groups or (), require)
+    asked = asked_policy(policy, most or (), least or (), groups or (), shares or (), require)
     check_key(sign)
-    found = [put(folder, asked, ledger=ledger) for folder in audited_folders(run)]
-    for one in found:
+    found = gate_all(run, asked, ledger=ledger)
+    for one in found.gates:
         keep(one, asked)
     if junit is not None:
         write_junit(junit, found)
     if statement is not None or sign is not None:
         write_statement(statement or run / "gate.intoto.json", found, asked, sign)
-    passed = [one for one in found if one.passed]
     if json:
-        print_json({"policy": asked.to_json(), "digest": asked.digest, "passed": bool(passed), "gates": _json(found)})
+        gates = [one.to_json() for one in found.gates]
+        print_json({"policy": asked.to_json(), "digest": asked.digest, "passed": found.passed, "gates": gates})
     else:
-        for one in found:
+        for one in found.gates:
             OUT.print(_table(one))
-        if len(found) > 1:
-            print_text(f"passed: {', '.join(one.run.name for one in passed) or 'none'}")
-    if not passed:
+        if len(found.gates) > 1:
+            print_text(f"passed: {', '.join(one.run.name for one in found.gates if one.passed) or 'nobody'}")
+    if not found.passed:
         raise GateFailed(_refused(found, run))
 
 
@@ -96,7 +104,9 @@ def check(file: Annotated[Path, typer.Argument(help="A policy file.", metavar="F
     lines = [
         f"{name}: {value}" for name in ("name", "owner", "purpose", "recipient") if (value := getattr(found, name))
     ]
-    lines += [f"review by {found.review}"] if found.review else []
+    past = found.review is not None and found.review < datetime.date.today()
+    late = " (PAST: it passes nothing any more)" if past else ""
+    lines += [f"review by {found.review}{late}"] if found.review else []
     lines += [str(one) for one in found.thresholds]
     lines += [f"require {found.require}"] if found.require else []
     lines += [f"{name} ≤ {value:g}" for name in ("epsilon", "delta") if (value := getattr(found, name)) is not None]
@@ -105,18 +115,19 @@ def check(file: Annotated[Path, typer.Argument(help="A policy file.", metavar="F
     print_result(json, {**found.to_json(), "digest": found.digest}, "\n".join([*lines, f"digest {found.digest}"]))
 
 
-def _asked(
-    file: Path | None, most: Sequence[str], least: Sequence[str], groups: Sequence[str], require: str | None
+def asked_policy(
+    file: Path | None,
+    most: Sequence[str],
+    least: Sequence[str],
+    groups: Sequence[str],
+    shares: Sequence[str],
+    require: str | None,
 ) -> Policy:
     """The policy of the file, with the flags in place of what it says of the same."""
     from sfumato.core.policy import Policy, policy_of, read_policy
 
     stored = Policy() if file is None else read_policy(file)
-    return stored.extended(policy_of(most, least, groups, require or stored.require))
-
-
-def _json(found: Sequence[Gate]) -> list[object]:
-    return [one.to_json() for one in found]
+    return stored.extended(policy_of(most, least, groups, require or stored.require, shares))
 
 
 def _table(found: Gate) -> Table:
@@ -129,8 +140,11 @@ def _table(found: Gate) -> Table:
     return table
 
 
-def _refused(found: Sequence[Gate], run: Path) -> str:
-    if len(found) > 1:
+def _refused(found: GatedFolders, run: Path) -> str:
+    if found.all_must:
+        failed = ", ".join(one.run.name for one in found.gates if not one.passed)
+        return f"{run} does not pass the gate, because not everybody does: {failed}."
+    if len(found.gates) > 1:
         return f"no point of {run} passes the gate."
-    failed = [one.asked for one in found[0].checks if not one.passed]
-    return f"{run} does not pass the gate: {', '.join(failed)}."
+    limits = [one.asked for one in found.gates[0].checks if not one.passed]
+    return f"{run} does not pass the gate: {', '.join(limits)}."

@@ -14,11 +14,16 @@ import typer
 from sfumato import __version__
 from sfumato.cli import (
     audit_command,
+    deploy_commands,
     device_commands,
+    doctor_command,
+    explain_command,
     fit_command,
     gate_commands,
+    protect_command,
     release_command,
     report_commands,
+    serve_command,
     sweep_command,
     verify_command,
 )
@@ -68,10 +73,16 @@ app.command()(fit_command.fit)
 app.command()(release_command.release)
 app.command()(audit_command.audit)
 app.command()(sweep_command.sweep)
+app.command()(explain_command.explain)
+app.command()(protect_command.protect)
 app.command()(gate_commands.gate)
 app.command()(verify_command.verify)
+app.command()(serve_command.serve)
+app.command()(deploy_commands.export)
 app.command()(report_commands.report)
+app.command()(report_commands.view)
 app.command()(report_commands.reproduce)
+app.command()(doctor_command.doctor)
 
 
 def main() -> None:

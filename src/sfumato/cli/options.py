@@ -212,7 +212,7 @@ _KEYS: dict[str, dict[str, type]] = {
     "run": {"command": str, "mechanism": str, "seed": int, "version": str, "start": str, "precision": str},
     "data": {
         "source": str, "x": list, "utility": list, "private": list, "id": str, "limit": int, "domain": str,
-        "shares": tuple, "holdout": str,
+        "shares": tuple, "holdout": str, "held_out": str,
     },
 }  # fmt: skip
 _NOUNS = {str: "a text", list: "a list of texts", tuple: "a list of numbers", int: "a whole number ≥ 0"}

@@ -13,6 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from sfumato.core.guarantee import Guarantee
+from sfumato.core.score import Score
+from sfumato.core.threats import rank
+from sfumato.core.usefulness import useless
 
 if TYPE_CHECKING:
     from sfumato.mechanisms.parameters import Parameter
@@ -132,7 +135,9 @@ def score_table(scores: Mapping[str, Any]) -> Table:
 
 def audit_lines(scores: Mapping[str, Any]) -> list[str]:
     """What is said below the table of an audit, a line each."""
-    lines = [f"not run: {skipped['attack']} ({skipped['reason']})" for skipped in scores["skipped"]]
+    students = bool(scores.get("traits", {}).get("synthetic"))
+    lines = list(useless(map(Score.from_json, scores["utility"]), students=students))
+    lines += [f"not run: {skipped['attack']} ({skipped['reason']})" for skipped in scores["skipped"]]
     lines += [f"note: {note}" for note in scores.get("notes", ())]
     lines += promise_lines(scores["guarantee"])
     lines += [
@@ -260,11 +265,20 @@ def front_table(results: Sequence[Mapping[str, Any]], best: Sequence[str]) -> Ta
 
 def leakage_table(results: Sequence[Mapping[str, Any]]) -> Table:
     """One line a release, worst first: the leakage of the worst attack on each question."""
-    threats = list(dict.fromkeys(threat for result in results for threat in result["worst"]))
+    threats = sorted({threat for result in results for threat in result["worst"]}, key=rank)
     table = new_table("release", numbers=threats, title="leakage of the worst attack")
     for result in sorted(results, key=_surest, reverse=True):
         table.add_row(result["point"], *(_leakage(result["worst"].get(threat)) for threat in threats))
     return table
+
+
+def noted_lines(results: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What was noticed about each of several releases, a line for what several share."""
+    whose: dict[str, list[str]] = {}
+    for result in results:
+        for note in result.get("notes", ()):
+            whose.setdefault(note, []).append(result["point"])
+    return [f"note on {', '.join(names)}: {note}" for note, names in whose.items()]
 
 
 def users_table(results: Sequence[Mapping[str, Any]]) -> Table:

@@ -64,8 +64,8 @@ def release(
     A run that was not audited, or does not pass its policy, is refused with exit 4.
     """
     from sfumato.cli.output import Talk, print_result, promise_lines
-    from sfumato.scale.bulk_release import release_over
     from sfumato.core.policy import read_policy
+    from sfumato.scale.bulk_release import release_over
     from sfumato.workflow import Warrant, release_run, sample_run
 
     if (data is None) == (rows is None):

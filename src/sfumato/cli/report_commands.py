@@ -1,4 +1,4 @@
-"""``sfumato demo``, ``report`` and ``reproduce``: what ends in a page."""
+"""``sfumato demo``, ``report``, ``view`` and ``reproduce``: what ends in a page."""
 
 from __future__ import annotations
 
@@ -56,6 +56,33 @@ def report(
 
     page = build_report(runs, out or runs[0] / "report.html", title=title)
     print_result(json, {"report": str(page)}, str(page))
+
+
+def view(
+    folders: Annotated[
+        list[Path], typer.Argument(help="Runs, sweeps, or folders that hold some.", metavar="FOLDER...")
+    ],
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Of this machine; 0 is any free one.")] = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """The report in the browser, following runs that are still under way.
+
+    Only this machine can read it, at the address that is printed. Points appear as they finish; Ctrl-C ends the view.
+
+    Example: sfumato view sweeps/lam
+    """
+    import sys
+
+    from sfumato.cli.output import ERR, print_result
+    from sfumato.report.live_view import LiveView
+
+    server = LiveView(folders, port)
+    print_result(json, {"url": server.url}, server.url)
+    sys.stdout.flush()
+    if not quiet:
+        ERR.print(f"following {', '.join(map(str, folders))}; Ctrl-C ends the view", markup=False)
+    server.follow()
 
 
 def reproduce(

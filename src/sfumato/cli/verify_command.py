@@ -21,6 +21,8 @@ def verify(
 ) -> None:
     """Check a release: digests, papers against figures, policy, signature; exit 4 if anything is not in order.
 
+    sfumato verify outbox --policy policy.toml --key owner.pub
+
     Without --key nothing shows who made the folder: get the key from its owner, not from the folder.
     """
     from sfumato.cli.output import OUT, new_table, print_json
@@ -28,7 +30,7 @@ def verify(
     from sfumato.workflow.verifying import verify_release
 
     checks = verify_release(release, policy=None if policy is None else read_policy(policy), key=key)
-    failed = [check.asked for check in checks if not check.passed]
+    failed = [check.because for check in checks if not check.passed]
     if json:
         print_json({"release": str(release), "passed": not failed, "checks": [check.to_json() for check in checks]})
     else:

@@ -18,6 +18,9 @@ It is a TOML file of this form; every table may be left out, and a policy may ex
     [max-group]                  # the same for the group of people that is worst off
     attribute = "20%"
 
+    [max-share]                  # the share of people of whom more than half is leaked
+    attribute = "5%"
+
     [min]                        # utility: a metric, or metric:label
     accuracy = 0.70
     "auroc:readmitted" = 0.75
@@ -57,7 +60,8 @@ from sfumato.core.threats import (
 )
 
 VERSION = 1
-Limit = Literal["max", "max-group", "min", "guarantee"]
+Limit = Literal["max", "max-group", "max-share", "min"]
+_LIMITS: tuple[Limit, ...] = ("max", "max-group", "max-share", "min")
 UTILITY_METRICS = ("accuracy", "balanced-accuracy", "auroc", "r2", "mae")
 _SMALLER_IS_BETTER = ("mae",)
 _ABOUT = ("name", "owner", "purpose", "recipient")
@@ -92,7 +96,8 @@ class Policy:
     """Thresholds and, if asked, a kind of guarantee; see the module for the file.
 
     ``require`` is the kind of guarantee, ``epsilon`` and ``delta`` the most that a dp promise may spend, ``unit``
-    whom it must protect, ``epsilon_total`` the most ε of everything on the same records. ``review`` is the day after which the policy may not be used any more.
+    whom it must protect, ``epsilon_total`` the most ε of everything on the same records. ``review`` is the day after
+    which the policy may not be used any more.
     """
 
     thresholds: tuple[Threshold, ...] = ()
@@ -138,10 +143,29 @@ class Policy:
         twice = next((one for one, key in zip(self.thresholds, keys, strict=True) if keys.count(key) > 1), None)
         if twice is not None:
             raise UsageError(f"the limit '{twice}' is given twice: keep one.")
+        self._check_labels()
+        if self.epsilon is not None and self.epsilon_total is not None and self.epsilon_total < self.epsilon:
+            raise UsageError(
+                f"{_TOTAL} ≤ {self.epsilon_total:g} contradicts epsilon ≤ {self.epsilon:g}: one release may not spend "
+                "more than all of them together."
+            )
         for name in ("epsilon", "delta", "unit"):
             if getattr(self, name) is not None and self.require not in ("dp", "proven"):
                 raise UsageError(f'a limit on {name} needs a proof: say require = "dp" (--require dp), too.')
         return self
+
+    def _check_labels(self) -> None:
+        """Raise if a limit on one label is looser than that on every label, which would hold for it all the same."""
+        every = {(one.limit, one.what, one.share): one for one in self.thresholds if one.label is None}
+        for one in self.thresholds:
+            general = every.get((one.limit, one.what, one.share))
+            if one.label is None or general is None:
+                continue
+            if one.value < general.value if one.limit == "min" else one.value > general.value:
+                raise UsageError(
+                    f"the limit '{one}' contradicts '{general}', which holds for every label: make it at least as "
+                    "strict."
+                )
 
     def with_labels(self) -> Policy:
         """This policy for a release with its labels: limits on what the payload tells hold for who reads both."""
@@ -176,11 +200,18 @@ def policy_of(
     least: Sequence[str] = (),
     groups: Sequence[str] = (),
     require: str | None = None,
+    shares: Sequence[str] = (),
 ) -> Policy:
     """The same from the command line: ``threat=10%`` and ``epsilon=3`` in ``most``, ``accuracy=0.7`` in ``least``."""
     limits: list[Threshold] = []
     proof: dict[str, Any] = {}
-    for option, items in (("max", most), ("max-group", groups), ("min", least)):
+    given: tuple[tuple[Limit, Sequence[str]], ...] = (
+        ("max", most),
+        ("max-group", groups),
+        ("max-share", shares),
+        ("min", least),
+    )
+    for option, items in given:
         for item in items:
             name, sign, text = item.partition("=")
             where = f"--{option} {item}"
@@ -189,7 +220,7 @@ def policy_of(
             if option == "max" and name in ("epsilon", "delta", _TOTAL):
                 proof[name.replace("-", "_")] = _positive(text, where)
             else:
-                limits.append(_threshold(option, name, text, where))  # type: ignore[arg-type]
+                limits.append(_threshold(option, name, text, where))
     return Policy(tuple(limits), require=_requirement(require, "--require"), **proof).checked()
 
 
@@ -202,22 +233,24 @@ def _read(path: Path, before: tuple[Path, ...]) -> Policy:
     except OSError as error:
         raise DataError(f"cannot read the policy {path} ({error.strerror}): name a TOML file.") from None
     table = toml_table(raw, str(path))
-    known = {"version", "review", "extends", "max", "max-group", "min", "guarantee", *_ABOUT}
+    known = {"version", "review", "extends", "guarantee", *_LIMITS, *_ABOUT}
     if strange := set(table) - known:
         raise UsageError(f"{path}: {unknown('entry of a policy', min(strange), known)}")
     if table.get("version") != VERSION:
         raise UsageError(f"{path}: this version of sfumato reads policies of version = {VERSION}.")
-    policy = Policy(tuple(_limits(table, path)), **_about(table, path), **_proof(table, path)).checked()
+    policy = Policy(tuple(_limits(table, path)), **_about(table, path), **_proof(table, path))
     base = table.get("extends")
-    if base is None:
-        return policy
-    if not isinstance(base, str):
+    if base is not None and not isinstance(base, str):
         raise UsageError(f"{path}: extends must be the path of another policy.")
-    return _read(path.parent / base, (*before, here)).extended(policy)
+    extended = None if base is None else _read(path.parent / base, (*before, here))
+    try:
+        return policy.checked() if extended is None else extended.extended(policy.checked())
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
 
 
 def _limits(table: Mapping[str, Any], path: Path) -> Iterator[Threshold]:
-    for limit in ("max", "max-group", "min"):
+    for limit in _LIMITS:
         entries = table.get(limit, {})
         if not isinstance(entries, Mapping):
             raise UsageError(f"{path}: write [{limit}] as a table of name = value.")
@@ -268,24 +301,37 @@ def kinds_required(require: str) -> tuple[str, ...]:
 def _threshold(limit: Limit, name: str, value: Any, where: str) -> Threshold:
     what, _, label = name.partition(":")
     share, number = _number(value, where)
-    if limit == "min" and what in UTILITY_METRICS:
-        if share:
-            raise UsageError(f"{where}: percent is leakage; write {name} = {number:g}.")
-        if what in _SMALLER_IS_BETTER:
-            raise UsageError(f"{where}: a smaller {what} is better, which this file cannot ask yet: use r2.")
-        if number > 1.0:
-            raise UsageError(f"{where}: {what} lies between 0 and 1.")
+    if what in UTILITY_METRICS and limit in ("min", "max"):
+        _check_utility(limit, what, share, number, where)
         return Threshold(limit, what, number, label=label or None)
     allowed = [one for one in known_threats() if one not in _NOT_THREATS]
     if what not in allowed:
         raise UsageError(
             f"{where}: {unknown('threat', what, [*allowed, *(UTILITY_METRICS if limit == 'min' else ())])}"
         )
+    if limit == "max-share" and not share:
+        raise UsageError(f'{where}: write the share of people in percent, as "5%".')
     if share and limit == "min":
         raise UsageError(f"{where}: leakage has an upper limit only: write it under max.")
     if not share:
         _check_direction(limit, what, name, number, where)
     return Threshold(limit, what, number, share, label or None)
+
+
+def _check_utility(limit: Limit, what: str, share: bool, number: float, where: str) -> None:
+    """A limit on utility must be on the side where more is lost, and within reach of an interval's end."""
+    if share:
+        raise UsageError(f"{where}: percent is leakage; write {what} as a number.")
+    if what in _SMALLER_IS_BETTER:
+        if limit == "min":
+            raise UsageError(f"{where}: a smaller {what} is better: write it under max.")
+        return
+    if limit == "max":
+        raise UsageError(f"{where}: a larger {what} is better: write it under min.")
+    if number > 1.0:
+        raise UsageError(f"{where}: {what} lies between 0 and 1.")
+    if number == 1.0:
+        raise UsageError(f"{where}: no audit can show that {what} is 1, because the lower end of its interval counts.")
 
 
 def _check_direction(limit: Limit, what: str, name: str, number: float, where: str) -> None:

@@ -26,14 +26,14 @@ _NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 @dataclass(frozen=True)
-class Ranks:
+class ProcessRank:
     """This is process ``rank`` of ``count``."""
 
     rank: int
     count: int
 
 
-_together: ContextVar[Ranks | None] = ContextVar("ranks", default=None)
+_together: ContextVar[ProcessRank | None] = ContextVar("ranks", default=None)
 
 
 def started() -> bool:
@@ -78,7 +78,7 @@ def joined() -> Iterator[None]:
     if not dist.is_available():
         raise UsageError("this build of torch cannot train in several processes: start the command without torchrun.")
     dist.init_process_group("gloo")
-    token = _together.set(Ranks(dist.get_rank(), dist.get_world_size()))
+    token = _together.set(ProcessRank(dist.get_rank(), dist.get_world_size()))
     try:
         yield
         dist.barrier()  # nobody leaves while another one still wants an answer

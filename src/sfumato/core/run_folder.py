@@ -159,6 +159,8 @@ def read_tensors(path: Path) -> Tensors:
 
 
 EACH_RECORD = "outcomes.safetensors"
+USERS = "users.json"
+"""In a folder of one run for every user."""
 
 
 class RunFolder:

@@ -1,7 +1,8 @@
 """Columns of several files as numbers, alike in all: ranks of numbers, codes of categories, components of wide cells.
 
 What is written differently on one side is brought together: numbers as text, "61.0" and "61", and intervals such as
-"(4000, 11000]", "[30, 40)" or "30-39" in one file against numbers in another, which are put into the intervals.
+"(4000, 11000]", "[30, 40)" or "30-39" in one file against numbers in another, which are put into the intervals; and
+"$48,800.00" or "76.9 kg" in one against 48800 or 76.9 in another.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ import numpy.typing as npt
 
 from sfumato.core.coded_columns import CodedColumn, Ranks
 from sfumato.core.dataset import FloatArray
-from sfumato.data.plain_tables import PlainTable, Texts
+from sfumato.data.plain_tables import PlainTable, Texts, texts
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _INTERVAL = re.compile(rf"^([\[(])\s*({_NUMBER}|-?inf)\s*[,;]\s*({_NUMBER}|inf)\s*([\])])$")
 _RANGE = re.compile(r"^(\d+\.?\d*)\s*(?:-|–|to|\.\.)\s*(\d+\.?\d*)$")
+_WRITTEN = re.compile(r"^[^\d.,+-]*([-+]?\d[\d.,' ]*(?:[eE][-+]?\d+)?)[^\d]*$")
+_THOUSANDS = re.compile(r"^[-+]?\d{1,3}(?:([,' ])\d{3})(?:\1\d{3})*(?:\.\d+)?$")
 _DAY = re.compile(r"^\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}.*)?$")
 _FEW_VALUES = 10
 """Whole numbers with at most so many values are categories: codes, not quantities. If a release has 1.5 between 1 and
@@ -29,7 +32,7 @@ _FEW_VALUES = 10
 _COMPONENTS = 16
 """Numbers that stand for a picture or another wide cell."""
 _SOME = 5_000
-"""Cells of each file from which the components are learnt."""
+"""Released cells from which the components are learnt."""
 
 Ends = tuple[float, float, bool, bool]
 Doubles = npt.NDArray[np.float64]
@@ -44,6 +47,7 @@ class NumberCoder:
     rank: Ranks
     companion: bool
     days: bool = False
+    written: bool = False
 
     @property
     def source(self) -> str:
@@ -54,7 +58,7 @@ class NumberCoder:
         return [self.column, *([CodedColumn(self.column.name, 2, companion=True)] if self.companion else [])]
 
     def __call__(self, table: PlainTable) -> Coded:
-        part = table.columns[self.column.name]
+        part = _plain(table.columns[self.column.name], self.written)
         numbers = _days(part) if self.days else numbers_in(part)
         return [self.rank(numbers), *([np.isnan(numbers)] if self.companion else [])]
 
@@ -66,6 +70,7 @@ class CategoryCoder:
     column: CodedColumn
     code: Mapping[str, int]
     intervals: Mapping[str, Ends]
+    written: bool = False
 
     @property
     def source(self) -> str:
@@ -76,7 +81,7 @@ class CategoryCoder:
         return [self.column]
 
     def __call__(self, table: PlainTable) -> Coded:
-        part = table.columns[self.column.name]
+        part = _plain(table.columns[self.column.name], self.written)
         placed = _placed(part, self.intervals) if self.intervals else part
         count = len(self.code)
         return [np.array([count if v is None else self.code.get(v, count + 1) for v in placed], dtype=np.float64)]
@@ -110,6 +115,10 @@ def coder_of(
     if column in tables[0].wide:
         return _component_coder(column, [table.wide[column] for table in tables])
     parts = [table.columns[column] for table in tables]
+    written = _differently_written(parts)
+    if written is not None:
+        notes.append(f"column {column}: '{written}' and the like are read as numbers, as in another file")
+        parts = [_plain(part, True) for part in parts]
     numbers = [_numbers(part) for part in parts]
     values = [found for found in numbers if found is not None]
     days = all(_are_days(part) for part in parts)
@@ -117,7 +126,7 @@ def coder_of(
         values = [_days(part) for part in parts]
     if days or (len(values) == len(parts) and not _codes(values)):
         missing = any(np.isnan(found).any() for found in values)
-        return NumberCoder(CodedColumn(column, private=private), Ranks.of(values), missing, days)
+        return NumberCoder(CodedColumn(column, private=private), Ranks.of(values), missing, days, written is not None)
     intervals = _intervals(column, parts, numbers, notes)
     placed = [_placed(part, intervals) for part in parts] if intervals else parts
     names = sorted({value for part in placed for value in part if value is not None})
@@ -130,15 +139,18 @@ def coder_of(
     absent = any(value is None for part in placed for value in part)
     shown = (*names, *(["(missing)"] if absent else [])) if private else ()
     kind = CodedColumn(column, len(names) + absent, private=private, values=shown)
-    return CategoryCoder(kind, {name: place for place, name in enumerate(names)}, intervals)
+    return CategoryCoder(kind, {name: place for place, name in enumerate(names)}, intervals, written is not None)
 
 
 def _component_coder(name: str, parts: Sequence[FloatArray]) -> ComponentCoder:
+    """By the release alone: components learnt from held-out people fit these better than the owner's, which would tell
+    the two apart whatever was released."""
     from sklearn.decomposition import PCA
 
-    some = np.concatenate([parts[0][:_SOME], parts[2][:_SOME]])
+    some = parts[0][:_SOME]
     few = min(_COMPONENTS, *some.shape)
-    narrow = PCA(few, svd_solver="randomized", random_state=0).fit(some)
+    with np.errstate(invalid="ignore"):  # shares of a variance that may be 0
+        narrow = PCA(few, svd_solver="randomized", random_state=0).fit(some)
     mean, basis = narrow.mean_.astype(np.float32), narrow.components_.T.astype(np.float32)
     found = [_components(part, mean, basis) for part in parts]
     ranked = tuple(Ranks.of([part[:, place] for part in found]) for place in range(few))
@@ -169,6 +181,41 @@ def _numbers(values: Texts) -> Doubles | None:
             except ValueError:
                 return None
     return found
+
+
+def _differently_written(parts: Sequence[Texts]) -> str | None:
+    """A value that one file writes with a unit, a currency or thousands apart, a number in another file; else None."""
+    plain = [_numbers(part) is not None for part in parts]
+    numbers = any(bare and any(v is not None for v in part) for part, bare in zip(parts, plain, strict=True))
+    if all(plain) or not numbers:
+        return None
+    known: set[str] = {
+        value for part, bare in zip(parts, plain, strict=True) if not bare for value in part if value is not None
+    }
+    if any(_ends(value) or _written(value) is None for value in known):
+        return None
+    return min(str(value) for value in known if not _is_number(value))
+
+
+def _plain(part: Texts, written: bool) -> Texts:
+    """The texts, or where they are ``written`` numbers these in their shortest form."""
+    if not written:
+        return part
+    known = {value: _written(value) for value in set(part) if value is not None}
+    return texts([known.get(value) for value in part])
+
+
+def _written(text: str) -> float | None:
+    """48800 for "$48,800.00", 76.9 for "76.9 kg" and "76,9"; None where no number, or more than one, stands there."""
+    if _is_number(text):
+        return float(text)
+    found = _WRITTEN.match(text)
+    if not found:
+        return None
+    digits = found[1].strip(" .,'")
+    grouped = _THOUSANDS.match(digits)
+    bare = digits.replace(grouped[1], "") if grouped else digits.replace(",", ".")
+    return float(bare) if _is_number(bare) else None
 
 
 def _are_days(values: Texts) -> bool:

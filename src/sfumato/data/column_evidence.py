@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.data.encoding.dates import FORMS, as_dates, number_of
+from sfumato.data.encoding.dates import FORMS, DateForm, as_dates, number_of
 from sfumato.data.encoding.tables import as_numbers, as_text, check_infinite, is_number, is_text
 from sfumato.data.file_errors import Place
 from sfumato.data.label_expressions import is_number as reads_as_number
@@ -67,7 +67,7 @@ class ColumnEvidence:
         self.rows_of_others = 0
         self.categories: set[str] = set()
         self.dates = {form: Span() for form in FORMS} if self.textual else {}
-        self.no_dates: dict[str, dict[str, int]] = {form: {} for form in self.dates}
+        self.no_dates: dict[DateForm, dict[str, int]] = {form: {} for form in self.dates}
         self._head: list[Any] = []
         self._judged = 0
 
@@ -132,7 +132,7 @@ class ColumnEvidence:
             for form in list(self.dates):
                 self._add_dates(form, first_row, text, fresh)
 
-    def _add_dates(self, form: str, first_row: int, text: Any, fresh: list[str]) -> None:
+    def _add_dates(self, form: DateForm, first_row: int, text: Any, fresh: list[str]) -> None:
         import pyarrow.compute as pc
 
         found = {one: number_of(one, form) for one in fresh}

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from sfumato.core.documents import json_value
 from sfumato.core.errors import DataError
@@ -107,11 +107,15 @@ def _valued(name: str, values: Any) -> DictionaryEntry:
         values = {str(code): "" for code in values}
     if not isinstance(values, Mapping) or not values:
         return DictionaryEntry(name, why="the dictionary lists no values")
-    ends = [values.get(end) for end in ("min", "max")]
+    low, high = (values.get(end) for end in ("min", "max"))
     meant = {str(code): str(label) for code, label in values.items() if code not in ("min", "max")}
-    if not all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends):
+    if not _is_number(low) or not _is_number(high):
         return DictionaryEntry(name, "categorical", codes=tuple(meant))
-    return _quantity(name, float(ends[0]), float(ends[1]), meant, whole=all(isinstance(end, int) for end in ends))
+    return _quantity(name, float(low), float(high), meant, whole=isinstance(low, int) and isinstance(high, int))
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _quantity(name: str, low: float, high: float, codes: Mapping[str, str], *, whole: bool) -> DictionaryEntry:

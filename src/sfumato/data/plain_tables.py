@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -33,6 +33,7 @@ _MISSING = {"", "?", "*", "na", "n/a", "nan", "null", "none", "<na>"}
 _TRUTH = {"true": "yes", "false": "no"}
 """As Parquet's booleans are written, so that a CSV file says the same."""
 _DECIMAL_COMMA = re.compile(r"^[-+]?\d*(?:,\d+)?$")
+_MARKS = re.compile(r"[\s._-]+")
 _MOST_PLAIN = 32
 """Cells of at most so many numbers become as many columns."""
 _BRIEF = 160
@@ -53,7 +54,28 @@ class PlainTable:
         return [*self.columns, *self.wide]
 
     def take(self, rows: npt.NDArray[np.integer]) -> PlainTable:
-        return PlainTable(*({name: one[rows] for name, one in part.items()} for part in (self.columns, self.wide)))
+        return PlainTable(
+            {name: one[rows] for name, one in self.columns.items()},
+            {name: one[rows] for name, one in self.wide.items()},
+        )
+
+    def named_like(self, names: Sequence[str]) -> tuple[PlainTable, dict[str, str]]:
+        """With columns called as in ``names`` where they differ in capitals, spaces, dashes, dots or underscores alone,
+        and what was renamed."""
+        free = _once(name for name in names if name not in self.names)
+        mine = _once(name for name in self.names if name not in names)
+        new = {name: free[key] for key, name in mine.items() if key in free}
+        columns = {new.get(name, name): one for name, one in self.columns.items()}
+        wide = {new.get(name, name): one for name, one in self.wide.items()}
+        return PlainTable(columns, wide), new
+
+
+def _once(names: Iterable[str]) -> dict[str, str]:
+    """The names by what is left of them without capitals and marks, where that is left of one of them alone."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(_MARKS.sub("", name).casefold(), []).append(name)
+    return {key: alike[0] for key, alike in found.items() if key and len(alike) == 1}
 
 
 def plain_table(value: Given, name: str) -> PlainTable:
@@ -108,6 +130,8 @@ def _of_file(path: Path) -> PlainTable:
     from sfumato.data.encoding.tables import as_text
     from sfumato.data.readers.locate import open_data
 
+    if not path.exists():
+        raise DataError(f"{path} does not exist: check the path.")
     if path.suffix.lower() in DELIMITED:
         table, delimiter = delimited(path)
         return PlainTable({key: _read_texts(table[key].to_pylist(), delimiter) for key in table.column_names})
@@ -153,8 +177,6 @@ def delimited(path: Path) -> tuple[Any, str]:
             raise DataError(f"{path}: two columns are called '{twice}': rename one of them.")
         convert = pc.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
         found = pc.read_csv(path, parse_options=parse, convert_options=convert)
-    except FileNotFoundError:
-        raise DataError(f"{path} does not exist: check the path.") from None
     except UnicodeDecodeError:
         raise DataError(f"{path} cannot be read as a table (it is not UTF-8): save it as UTF-8.") from None
     except (pa.ArrowException, OSError) as error:
@@ -183,8 +205,6 @@ def _read_texts(values: list[str], delimiter: str) -> Texts:
 def _of_npz(path: Path) -> PlainTable:
     from sfumato.data.readers.npz import NpzSource
 
-    if not path.is_file():
-        raise DataError(f"{path} does not exist: check the path.")
     NpzSource(path)  # refuses what is damaged, too large or no array
     with np.load(path, allow_pickle=False) as kept:
         return _of_arrays({name: kept[name] for name in kept.files}, str(path))

@@ -50,7 +50,7 @@ class Reconciled:
         Raises:
             DataError: It cannot be read, is too small, or lacks a column that the audited release has.
         """
-        table = plain_table(release, name)
+        table, _ = plain_table(release, name).named_like([coder.source for coder in self.coders])
         _check_size(len(table), name, "row", "rows")
         lacking = next((coder.source for coder in self.coders if coder.source not in table.names), None)
         if lacking is not None:
@@ -80,6 +80,9 @@ def reconcile(
     given = dict(zip(NAMES, (release, owner, holdout), strict=True))
     called = {name: _called(value, name) for name, value in given.items()}
     tables = {name: plain_table(value, called[name]) for name, value in given.items()}
+    for name in ("release", "holdout"):
+        tables[name], new = tables[name].named_like(tables["owner"].names)
+        notes += [f"column {old} of {called[name]} is taken for {one}" for old, one in new.items()]
     for name, table in tables.items():
         _check_size(len(table), called[name], "row", "rows")
     people = None if id is None else _people(tables["owner"], tables["holdout"], called, id)
@@ -100,7 +103,9 @@ def reconcile(
         told = _says_nothing(column, parts)
         if told is None and column not in private and _counts_rows(column, parts):
             told = "it counts rows or people, which tells the files apart and nothing about anybody"
-            notes.append(f"column {column} counts rows or people: it is left out; if it names people, give it with --id")
+            notes.append(
+                f"column {column} counts rows or people: it is left out; if it names people, give it with --id"
+            )
         if told is not None:
             skipped.append((f"column {column}", told))
             continue

@@ -2,6 +2,9 @@
 
 Where a subject goes depends on that subject and the seed, never on the others (see ``placement``). Two files that
 differ in one subject give parts that differ in that subject: a promise about the owner's records is one about the file.
+
+Attackers and victims can be cut once more, into those by whom somebody chooses among mechanisms and those who judge
+the choice: the best of many on the same victims looks better than it is.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.core.dataset import Dataset, IntArray, Splits
-from sfumato.core.errors import DataError, UsageError
+from sfumato.core.errors import DataError, UsageError, unknown
 from sfumato.core.origin import Hashes
 from sfumato.core.schema import Schema
 from sfumato.data.column_roles import Names, of_schema, resolve
@@ -28,8 +31,10 @@ from sfumato.data.spool import Spool
 
 SHARES = (0.6, 0.2, 0.2)
 NAMES = ("owner", "attacker", "victim")
+HELD_OUT = {"search": 0.4, "final": 0.6}
+"""Shares of the attackers and of the victims who are for a search, and for the judgement of what it chose."""
 _TRAIN_OWNER_SHARE = 2 / 3
-_VICTIM = NAMES.index("victim")
+_OWNER, _VICTIM, _NOBODY = NAMES.index("owner"), NAMES.index("victim"), -1
 
 
 def split(data: Dataset, *, seed: int, shares: Sequence[float] = SHARES) -> Splits:
@@ -80,6 +85,7 @@ def load_splits(
     domain: DomainName = None,
     holdout: SourceName | None = None,
     without: str | None = None,
+    held_out: str | None = None,
 ) -> Splits:
     """Load a source and split it into owner, attacker and victim.
 
@@ -89,13 +95,15 @@ def load_splits(
     are in both parts are split into owner, attacker and victim; with three ``shares`` all subjects are.
 
     Args:
-        source, x, utility, private, id, domain: As for ``load``.
+        source: As for ``load``; so are ``x``, ``utility``, ``private``, ``id`` and ``domain``.
         seed: Seed of the subset and of the split.
         limit: Number of records in all, about (see ``load``); by default every record is used.
         shares: Fractions of the records. Three for owner, attacker and victims; two for owner and attacker if the
             source has a test part; or the owner's alone, and the others get equal parts of the rest.
         holdout: Another file of the same columns, for the attacker and the victims: all of ``source`` is the owner's.
         without: A subject (one of ``Dataset.ids``) that is left out, as if the file had never had it: for audits.
+        held_out: Only those attackers and victims who are for a "search", or for the "final" judgement of what it
+            chose; the owner's records are the same.
 
     Returns:
         The three parts, with the labels asked for.
@@ -106,6 +114,8 @@ def load_splits(
     """
     if shares is not None:
         _check_shares(shares)
+    if held_out is not None and held_out not in HELD_OUT:
+        raise unknown("part of the held-out records", held_out, HELD_OUT)
     opened = open_given(source, "data")
     if holdout is not None:
         if shares is not None:
@@ -122,6 +132,9 @@ def load_splits(
     keys = [subjects_of(one, of_schema(one, schema, opened.entry)) for one in sources]
     kept = keys if rows is None else [part[chosen] for part, chosen in zip(keys, rows, strict=True)]
     place = _places(opened, kept, shares, seed, schema.id_column is not None, apart=holdout is not None)
+    if held_out is not None:
+        part = placed(np.concatenate(kept), tuple(HELD_OUT.values()), seed, "held-out")
+        place = np.where((place == _OWNER) | (part == list(HELD_OUT).index(held_out)), place, _NOBODY)
     del keys, kept
     spools, done, left_out = [Spool() for _ in NAMES], 0, 0
     for piece in pieces_of(opened, sources, schema, required=True, rows=rows):
@@ -142,8 +155,8 @@ def _check_people(schema: Schema, name: str) -> None:
     )
     if label is not None:
         raise UsageError(
-            f"{name}: '{label}' names the people, who are never split between owner, attacker and victims, so it cannot "
-            "be a label: leave it out. Every audit with named people tries to recognise them (reidentification)."
+            f"{name}: '{label}' names the people, who are never split between owner, attacker and victims, so it "
+            "cannot be a label: leave it out. Every audit with named people tries to recognise them (reidentification)."
         )
 
 

@@ -27,6 +27,7 @@ from sfumato.mechanisms.given_records import as_dataset, as_records
 from sfumato.mechanisms.label_targets import refuse_numbers
 from sfumato.mechanisms.parameters import Parametrised, whole
 from sfumato.mechanisms.record_checks import check_private, check_records
+from sfumato.mechanisms.search_space import SearchSpace
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -67,6 +68,9 @@ class Mechanism(Parametrised, ABC):
 
     serves_numbers: ClassVar[bool] = False
     """Whether it can be trained for a utility label that is a number."""
+
+    searched: ClassVar[tuple[SearchSpace, ...]] = ()
+    """The ways to use it that are tried for somebody who only says what must stay useful and what hidden."""
 
     labels_: tuple[str, ...] = ()
     """The utility labels that it was fitted for; empty: all of the schema's."""

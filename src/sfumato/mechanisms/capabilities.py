@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sfumato.core.origin import Origin
     from sfumato.core.schema import Schema
     from sfumato.mechanisms.ars.column_blocks import Block
+    from sfumato.mechanisms.halves import Halves
     from sfumato.mechanisms.synth.methods.method import Method
     from sfumato.privacy.discrete_gaussian import Noise
     from sfumato.privacy.ledger import Ledger
@@ -64,6 +65,14 @@ class HasCloud(Protocol):
 
     def public_cloud(self) -> nn.Module:
         """That network."""
+
+
+@runtime_checkable
+class HasHalves(Protocol):
+    """Can be shipped: networks for the device and for the receiver that draw nothing by themselves."""
+
+    def halves(self) -> Halves:
+        """The halves; a ``UsageError`` says why these settings have none."""
 
 
 @runtime_checkable

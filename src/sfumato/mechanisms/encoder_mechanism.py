@@ -14,6 +14,7 @@ from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.core.errors import UsageError, unknown
 from sfumato.core.randomness import Randomness, derive_seed
 from sfumato.core.schema import Schema
+from sfumato.mechanisms.halves import Halves, plain_halves
 from sfumato.mechanisms.parameters import anything, learning_rate
 from sfumato.mechanisms.training import TrainedByGame
 from sfumato.mechanisms.utility_task import UtilityTask
@@ -68,6 +69,10 @@ class EncoderMechanism(TrainedByGame):
 
     def public_encoder(self) -> nn.Module | None:
         return self.encoder_
+
+    def halves(self) -> Halves:
+        """E on the device, C in the cloud."""
+        return plain_halves(self.encoder_, self.classifier_, self.schema_, self._task(self.schema_).labels)
 
     def _modules(self) -> dict[str, nn.Module]:
         return {"encoder": self.encoder_, "classifier": self.classifier_}

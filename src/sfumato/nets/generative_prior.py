@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -25,7 +27,7 @@ def fit_prior(kind: str, x: Tensor, latent: int, steps: int, seed: int) -> nn.Mo
     for network in (encoder, decoder):
         channels_last(network)
     optimiser = adam([*encoder.parameters(), *decoder.parameters()], _RATE)
-    for epoch in range(max(1, steps * _BATCH // len(x))):
+    for epoch in range(math.ceil(steps / math.ceil(len(x) / _BATCH))):
         for rows in minibatches(len(x), _BATCH, seed + epoch):
             mean, log_variance = encoder(x[rows]).chunk(2, dim=1)  # (B, latent) each
             z = mean + torch.randn_like(mean) * (0.5 * log_variance).exp()

@@ -1,8 +1,8 @@
 """What a proven (ε, δ) leaves to an attacker who has to tell two neighbouring data sets apart.
 
-Whoever rejects "the record is not there" with false-positive rate α is right at rate TPR when it is there. The trade-off
-of a mechanism is the largest TPR at every α (Wasserman and Zhou 2010; Dong, Roth and Su 2022, "Gaussian differential
-privacy"). Every pair (ε, δ) that holds bounds it in both directions of the test:
+Whoever rejects "the record is not there" with false-positive rate α is right at rate TPR when it is there. The
+trade-off of a mechanism is the largest TPR at every α (Wasserman and Zhou 2010; Dong, Roth and Su 2022, "Gaussian
+differential privacy"). Every pair (ε, δ) that holds bounds it in both directions of the test:
 
     TPR ≤ δ + e^ε·α                              (the definition of (ε, δ), applied to the rejection region)
     1 − α ≤ δ + e^ε·(1 − TPR)   ⟹   TPR ≤ 1 − e^−ε·(1 − δ − α)     (the definition, applied to the other region)
@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 from sfumato.core.errors import RuleBroken
@@ -101,7 +102,7 @@ def of_plan(plan: Plan, epsilon: float, delta: float) -> AttackerBounds:
 def enveloping_mu(pairs: Sequence[tuple[float, float]]) -> float:
     """The smallest μ with δ(εᵢ) ≤ δ_μ(εᵢ₊₁) for pairs in the order of ε: as both curves fall, δ_μ is then above δ
     everywhere from the first ε to the last."""
-    steps = [(after, delta) for (_, delta), (after, _) in zip(pairs, pairs[1:], strict=False)]
+    steps = [(after, delta) for (_, delta), (after, _) in pairwise(pairs)]
 
     def covers(mu: float) -> bool:
         return all(gaussian_delta(epsilon, 1.0 / mu, 1.0) >= delta for epsilon, delta in steps)

@@ -16,12 +16,10 @@ def build_report(folders: Sequence[Path], out: Path, *, title: str | None = None
 
     Raises DataError where a folder is not a run, was not audited, or where there are too many runs for one page.
     """
-    from sfumato.core.extras import require
     from sfumato.core.run_folder import atomic
     from sfumato.report.collect import collect
     from sfumato.report.page import render_page
 
-    require("report", "the report", "plotly")
     text = render_page(collect(folders), title=title)
     out.parent.mkdir(parents=True, exist_ok=True)
     with atomic(out) as part:

@@ -16,6 +16,7 @@ from sfumato.core.schema import Schema
 from sfumato.core.score import Score
 from sfumato.core.threats import ATTRIBUTE, CLAIM, LIST, MEMBERSHIP, RECONSTRUCTION, ours, rank
 from sfumato.core.traits import Traits
+from sfumato.report.stored_gates import GateFound
 
 Floats = npt.NDArray[np.float32]
 
@@ -132,7 +133,8 @@ class Run:
     ``name`` is the folder's name without its parents. ``setting`` tells the run from others of its mechanism; it is
     "" for the only one. ``repeated`` are attacks on means of several releases, ``fairness`` differences between groups;
     ``attack_steps`` is how many steps an attacker's network trained at least, ``precision`` that of networks and
-    attackers, ``skipped`` what was not run and why, and ``notes`` what has to be said about somebody else's files.
+    attackers, ``skipped`` what was not run and why, ``notes`` what has to be said about somebody else's files, and
+    ``gate`` the last gate, unless the run was audited again since.
     """
 
     name: str
@@ -162,6 +164,7 @@ class Run:
     exposure: Mapping[str, Exposed] = field(default_factory=dict)
     skipped: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
+    gate: GateFound | None = None
     setting: str = ""
 
     @property

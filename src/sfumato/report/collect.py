@@ -32,6 +32,7 @@ from sfumato.report.audited_runs import (
     WrongKey,
     by_method,
 )
+from sfumato.report.stored_gates import stored_gate
 from sfumato.report.wording import parameter_name
 
 MAX_RUNS = 60
@@ -48,13 +49,13 @@ def collect(folders: Sequence[Path]) -> tuple[Group, ...]:
         raise DataError("no run folder was given: name at least one.")
     found: dict[Path, str] = {}
     for folder in folders:
-        for path, name in _expand(folder):
+        for path, name in expanded(folder):
             found.setdefault(path.resolve(), name)
     if len(found) > MAX_RUNS:
         raise DataError(
             f"{len(found)} runs are too many for one page (at most {MAX_RUNS}): report fewer folders at a time."
         )
-    return _grouped([read_run(path, name) for path, name in zip(found, _told_apart(found), strict=True)])
+    return grouped([read_run(path, name) for path, name in zip(found, _told_apart(found), strict=True)])
 
 
 def read_run(path: Path, name: str | None = None) -> Run:
@@ -103,6 +104,7 @@ def read_run(path: Path, name: str | None = None) -> Run:
             skipped=tuple((str(one["attack"]), str(one["reason"])) for one in scores.get("skipped", [])),
             notes=tuple(str(note) for note in scores.get("notes", [])),
             exposure={str(key): _exposed(value) for key, value in scores.get("exposure", {}).items()},
+            gate=stored_gate(path),
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuleBroken) as error:
         detail = f"{type(error).__name__}: {error}"
@@ -114,7 +116,7 @@ def _read_if_there(file: Path) -> Any:
     return read_json(file) if file.is_file() else None
 
 
-def _expand(folder: Path) -> list[tuple[Path, str]]:
+def expanded(folder: Path) -> list[tuple[Path, str]]:
     """The run folders in ``folder``, each with the name to print: never a path above the folder itself."""
     if not folder.is_dir():
         raise DataError(f"{folder} is not a folder: name one that sfumato fit, sweep or reproduce made.")
@@ -143,7 +145,8 @@ def _told_apart(found: Mapping[Path, str]) -> list[str]:
     return [f"{name} ({i})" if longer.count(name) > 1 else name for i, name in enumerate(longer, 1)]
 
 
-def _grouped(runs: Sequence[Run]) -> tuple[Group, ...]:
+def grouped(runs: Sequence[Run]) -> tuple[Group, ...]:
+    """The runs that may be compared with one another, together."""
     groups: dict[tuple[Any, ...], list[Run]] = {}
     for run in runs:
         key = (run.data, run.schema.kind, run.schema.shape, run.labels)

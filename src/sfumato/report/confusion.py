@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from sfumato.report.audited_runs import Confusion, Group, Run, by_method, most_private
-from sfumato.report.plots import LAYOUT, Board, Figure, panel, safe
+from sfumato.report.plots import Board, Figure, panel
 from sfumato.report.wording import named
 
 _MOST_FIGURES = 12  # classes: more of them leave no room for a figure in each cell
 _FEW = 4
 _MOST_NAMES = 30
 _LONGEST = 14
-_SHADES = [[0.0, "#ffffff"], [0.5, "#7fa8cf"], [1.0, "#0b4f8a"]]
 
 
 def confusions(group: Group) -> Board | None:
@@ -52,21 +51,13 @@ def _heat(found: Confusion) -> Figure:
         total = sum(row)
         shares.append([entry / total if total else None for entry in row])
         guesses = zip(found.classes, row, strict=True)
-        hover.append([f"{safe(truth)} taken for {safe(guess)}: {entry:,} of {total:,}" for guess, entry in guesses])
+        hover.append([f"{truth} taken for {guess}: {entry:,} of {total:,}" for guess, entry in guesses])
     return {
         "type": "heatmap",
         "z": shares,
-        "zmin": 0,
-        "zmax": 1,
-        "colorscale": _SHADES,
-        "showscale": False,
         "hovertext": hover,
-        "hoverinfo": "text",
         "text": [[_percent(share, len(found.classes)) for share in row] for row in shares],
-        "texttemplate": "%{text}",
         "textfont": {"size": 15 if len(found.classes) <= _FEW else 11},
-        "xgap": 1,
-        "ygap": 1,
     }
 
 
@@ -80,19 +71,13 @@ def _percent(share: float | None, classes: int) -> str:
 
 
 def _layout(found: Confusion) -> Figure:
-    names = [safe(name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…") for name in found.classes]
+    names = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in found.classes]
     shared = {
         "tickvals": list(range(len(names))),
         "ticktext": names,
         "showticklabels": len(names) <= _MOST_NAMES,
-        "showgrid": False,
-        "zeroline": False,
-        "automargin": True,
-        "constrain": "domain",
-        "fixedrange": True,
     }
-    return LAYOUT | {
-        "xaxis": shared | {"title": {"text": "guess", "standoff": 6}},
-        "yaxis": shared | {"title": {"text": "truth", "standoff": 6}, "autorange": "reversed", "scaleanchor": "x"},
-        "margin": {"l": 50, "r": 6, "t": 4, "b": 44},
+    return {
+        "xaxis": shared | {"title": {"text": "guess"}},
+        "yaxis": shared | {"title": {"text": "truth"}, "autorange": "reversed"},
     }

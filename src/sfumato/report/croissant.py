@@ -24,6 +24,14 @@ _TYPES = {
     "struct": "sc:ImageObject",
 }
 _FORMATS = {".parquet": "application/x-parquet", ".png": "image/png", ".csv": "text/csv"}
+# fmt: off
+_WORDS = (
+    "arrayShape", "column", "containedIn", "equivalentProperty", "extract", "field", "fileObject", "fileProperty",
+    "fileSet", "format", "includes", "isArray", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path",
+    "recordSet", "references", "regex", "repeated", "replace", "samplingRate", "separator", "source", "subField",
+    "transform",
+)
+# fmt: on
 _CONTEXT: dict[str, Any] = {
     "@language": "en",
     "@vocab": "https://schema.org/",
@@ -39,14 +47,7 @@ _CONTEXT: dict[str, Any] = {
     "description": {"@container": "@language"},
     "name": {"@container": "@language"},
     "examples": {"@id": "cr:examples", "@type": "@json"},
-    **{
-        word: f"cr:{word}"
-        for word in (
-            "arrayShape column containedIn equivalentProperty extract field fileObject fileProperty fileSet format "
-            "includes isArray isLiveDataset jsonPath key md5 parentField path recordSet references regex repeated "
-            "replace samplingRate separator source subField transform"
-        ).split()
-    },
+    **{word: f"cr:{word}" for word in _WORDS},
 }
 
 
@@ -98,10 +99,11 @@ def _responsible(record: Mapping[str, Any], promise: Guarantee) -> dict[str, Any
             epsilon_line(promise),
             covers_line(promise),
         ],
-        "rai:personalSensitiveInformation": f"Made from records of people; meant to hide: {hidden}. Attacked by: {tested}.",
+        "rai:personalSensitiveInformation": f"Made from records of people; meant to hide: {hidden}. Attacked by: "
+        f"{tested}.",
         "rai:dataCollection": "The records stay with the owner; this is what a mechanism made of them.",
         "rai:dataManipulationProtocol": promise.statement,
-        "rai:dataReleaseMaintenancePlan": f"Valid until {record['valid_until']}; see README.md for what ends it earlier.",
+        "rai:dataReleaseMaintenancePlan": f"Valid until {record['valid_until']}; README.md says what ends it earlier.",
     }
 
 

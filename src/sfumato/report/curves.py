@@ -10,7 +10,7 @@ from sfumato.core.score import Score
 from sfumato.core.threats import CLAIM, LIST, MEMBERSHIP, RECONSTRUCTION
 from sfumato.report import plots
 from sfumato.report.audited_runs import Group, Run
-from sfumato.report.plots import Board, Figure, Mark, Reference, Style, safe
+from sfumato.report.plots import Board, Figure, Mark, Reference, Style
 from sfumato.report.wording import metric_name, named, parameter_name
 
 _HIGHER, _LOWER = "higher is better for the owner", "lower is better for the owner"
@@ -170,7 +170,7 @@ class _Chart:
             if scores:
                 marks = []
                 for x, (run, score) in scores.items():
-                    told = f"<b>{safe(run.title)}</b><br>{safe(named(score))}<br>{safe(score.attack)}"
+                    told = f"{run.title}\n{named(score)}\n{score.attack}"
                     marks.append(Mark(x, score.value, score.ci, told))
                 line = looks[name].line | {"dash": self.subject.dash}
                 traces.append(plots.scatter(name, marks, looks[name]) | {"mode": "lines+markers", "line": line})
@@ -181,7 +181,7 @@ class _Chart:
         x = plots.tried_axis(self.values, parameter_name(knob))
         ends = [10**end if x["type"] == "log" else end for end in x["range"]]
         y = {
-            "title": {"text": safe(metric_name(self.metric)), "standoff": 6},
+            "title": {"text": metric_name(self.metric)},
             "range": list(span),
             "tickformat": ".0%" if self.metric in ("accuracy", "balanced-accuracy") else None,
         }

@@ -5,6 +5,7 @@ What only the owner knows is marked ``TO FILL IN``. Every value is written as JS
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -42,7 +43,8 @@ def _entry(record: Mapping[str, Any]) -> dict[str, Any]:
             "basic": {
                 "name": name,
                 "data_curators": [about["owner"] or TO_FILL_IN],
-                "description": f"Records released by sfumato {record['sfumato']}, mechanism {record['mechanism']}. {promise.statement}",
+                "description": f"Records released by sfumato {record['sfumato']}, mechanism {record['mechanism']}. "
+                f"{promise.statement}",
                 "intended_use": about["purpose"] or TO_FILL_IN,
                 "data_product_type": "Synthetic data" if record["traits"]["synthetic"] else "Dataset",
                 "data_product_region": TO_FILL_IN,
@@ -50,13 +52,14 @@ def _entry(record: Mapping[str, Any]) -> dict[str, Any]:
             },
             "dp_variant": {
                 "variant_name": "Approximate DP",
-                "data_domain": f"Files of {record['kind']} records of one declared or public form (shape, ranges, categories, class names).",
+                "data_domain": f"Files of {record['kind']} records of one declared or public form (shape, ranges, "
+                "categories, class names).",
                 "unprotected_quantities": _unprotected(promise),
             },
             "privacy_loss": {
                 "privacy_unit": promise.covers.unit,
                 "privacy_unit_details": f"Neighbouring data sets: {promise.relation}.",
-                "privacy_parameters": {"epsilon": promise.epsilon, "delta": promise.delta},
+                "privacy_parameters": {"epsilon": _upwards(promise.epsilon), "delta": promise.delta},
                 "privacy_parameters_details": _in_attackers_terms(record),
             },
             "deployment_model": {
@@ -70,7 +73,8 @@ def _entry(record: Mapping[str, Any]) -> dict[str, Any]:
                 "access_type": "Non-interactive",
             },
             "accounting": {
-                "post_processing": "Records are drawn from, or decoded by, what was learnt with noise; that costs nothing more."
+                "post_processing": "Records are drawn from, or decoded by, what was learnt with noise; that costs "
+                "nothing more."
                 if record["traits"]["synthetic"]
                 else "None that is part of the release.",
                 "composition": _composition(promise),
@@ -81,11 +85,17 @@ def _entry(record: Mapping[str, Any]) -> dict[str, Any]:
                 "justification": "; ".join(str(condition) for condition in promise.conditions) or "None is stated.",
             },
             "administrative": {
-                "notes": f"SHA-256 of the payload: {record['payload']['sha256']}. The card of the release is README.md.",
+                "notes": f"SHA-256 of the payload: {record['payload']['sha256']}. The card of the release is "
+                "README.md.",
                 "registry_authors": [about["owner"] or TO_FILL_IN],
             },
         },
     }
+
+
+def _upwards(epsilon: float | None) -> float | None:
+    """Without digits that come from the search for the noise, and never below the ε that is proven."""
+    return None if epsilon is None else math.ceil(epsilon * 1e6) / 1e6
 
 
 def _unprotected(promise: Guarantee) -> str:
@@ -97,14 +107,18 @@ def _in_attackers_terms(record: Mapping[str, Any]) -> str:
     bounds = record["bounds"]
     mu = "" if bounds["mu"] is None else f"Gaussian DP with mu = {bounds['mu']:.4g} ({bounds['by']}). "
     rates = ", ".join(f"{tpr:.4g} at {100 * float(rate):g} %" for rate, tpr in bounds["tpr"].items())
-    return f"{mu}Advantage of any attacker at most {bounds['advantage']:.4g}; true-positive rate by false-positive rate at most {rates}."
+    return (
+        f"{mu}Advantage of any attacker at most {bounds['advantage']:.4g}; true-positive rate by false-positive rate "
+        f"at most {rates}."
+    )
 
 
 def _later(record: Mapping[str, Any], promise: Guarantee) -> str:
     spent = record["spent"]
     again = "" if promise.covers.repeats else " Another release of the same records by the same fit adds to the loss."
     total = (
-        f" All private fits and releases of these records up to this one: epsilon = {spent['epsilon']:.4g}, delta = {spent['delta']:.3g}."
+        f" All private fits and releases of these records up to this one: epsilon = {spent['epsilon']:.4g}, "
+        f"delta = {spent['delta']:.3g}."
         if spent
         else ""
     )

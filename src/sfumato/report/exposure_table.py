@@ -3,64 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from typing import Any
 
 from sfumato.core.threats import title
 from sfumato.report.audited_runs import Exposed, Group, Run, in_order
-from sfumato.report.html_pieces import cell, fold, note, table, table_row
+from sfumato.report.page_values import Cell, Fold, Items, Line, RunRow, Table
 from sfumato.report.wording import number
 
 _MOST_GROUPS = 6
 
 
-def exposure_table(group: Group) -> str:
+def exposure_table(group: Group) -> tuple[Fold, ...]:
     """A row for each run and threat, folded; nothing where no audit looked record by record."""
     rows = [_row(run, key, run.exposure[key]) for run in group.runs for key in in_order(run.exposure)]
     if not rows:
-        return ""
-    listed = "".join(_records(run, key, run.exposure[key]) for run in group.runs for key in in_order(run.exposure))
-    return fold(
+        return ()
+    listed = [_records(run, key, run.exposure[key]) for run in group.runs for key in in_order(run.exposure)]
+    heads = ("Method", "Threat", "Groups, worst first", "People above the threshold")
+    worst_off = Fold(
         "Who is worst off",
         "Leakage of the groups of each label by the attack that counts for everybody; intervals hold together for all "
         "groups. A group is marked as worse if it leaks more than the rest: in at most one of forty audits is any "
         "group marked wrongly. Groups of fewer than twenty people are pooled or left out. Another attack may be "
         "stronger against one group.",
-        table("glance", ["Method", "Threat", "Groups, worst first", "People above the threshold"], rows) + listed,
+        (Table("glance", heads, tuple(rows)), *(fold for fold in listed if fold is not None)),
     )
+    return (worst_off,)
 
 
-def _row(run: Run, key: str, found: Exposed) -> str:
+def _row(run: Run, key: str, found: Exposed) -> RunRow:
     groups = sorted(found.groups, key=lambda one: -float(one["leakage"]))
-    lines = "".join(f'<span class="setting">{text}</span>' for text in _lines(groups[:_MOST_GROUPS]))
-    beyond = note("setting", f"and {len(groups) - _MOST_GROUPS} more") if len(groups) > _MOST_GROUPS else ""
+    beyond = [Line(f"and {len(groups) - _MOST_GROUPS} more")] if len(groups) > _MOST_GROUPS else []
     above = found.share_above
     said = f"of {above['people']:,} people leak more than {_percent(above['threshold'])}"
-    figure = f'<span class="figure"><b>{_percent(above["share"])}</b></span>{note("setting", said)}'
-    cells = [
-        cell("Threat", f"{escape(title(key))}{note('setting', found.attack)}"),
-        cell("Groups, worst first", lines + beyond if groups else note("absent", "no group is large enough")),
-        cell("People above the threshold", figure),
-    ]
-    return table_row(run.mechanism, run.setting, cells)
+    cells = (
+        Cell("Threat", title(key), lines=(Line(found.attack),)),
+        Cell(
+            "Groups, worst first",
+            lines=(*_lines(groups[:_MOST_GROUPS]), *beyond),
+            absent="" if groups else "no group is large enough",
+        ),
+        Cell("People above the threshold", figure=_percent(above["share"]), lines=(Line(said),)),
+    )
+    return RunRow(run.mechanism, run.setting, cells)
 
 
-def _lines(groups: list[dict[str, Any]]) -> Iterator[str]:
+def _lines(groups: list[dict[str, Any]]) -> Iterator[Line]:
     for one in groups:
         low, high = (_percent(end) for end in one["leakage_ci"])
-        mark = " <b>worse than the rest</b>" if one["worse"] else ""
-        named = escape(f"{one['column']} = {one['value']} ({one['people']:,} people)")
-        yield f"{named}: {_percent(one['leakage'])} [{low}, {high}]{mark}"
+        named = f"{one['column']} = {one['value']} ({one['people']:,} people)"
+        worse = "worse than the rest" if one["worse"] else ""
+        yield Line(f"{named}: {_percent(one['leakage'])} [{low}, {high}]", worse)
 
 
-def _records(run: Run, key: str, found: Exposed) -> str:
+def _records(run: Run, key: str, found: Exposed) -> Fold | None:
     """The most exposed records, folded within the fold."""
-    items = "".join(
-        f"<li>{escape(str(one['id']))}: {_percent(one['leakage'])}, {escape(number(one['score'], found.metric))}</li>"
-        for one in found.most_exposed
+    items = tuple(
+        f"{one['id']}: {_percent(one['leakage'])}, {number(one['score'], found.metric)}" for one in found.most_exposed
     )
-    head = escape(f"Most exposed records of {run.title}: {title(key)}")
-    return f'<details class="fold"><summary>{head}</summary><ol>{items}</ol></details>' if items else ""
+    head = f"Most exposed records of {run.title}: {title(key)}"
+    return Fold(head, "", (Items(items, numbered=True),)) if items else None
 
 
 def _percent(share: float) -> str:

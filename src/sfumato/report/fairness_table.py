@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from sfumato.core.score import Score
 from sfumato.core.threats import FAIRNESS, threat
 from sfumato.report.audited_runs import Group, Run
-from sfumato.report.html_pieces import cell, fold, note, table, table_row
+from sfumato.report.page_values import Cell, Fold, RunRow, Table, lines
 from sfumato.report.wording import interval, measured, metric_name, number, reference
 
 
-def fairness_table(group: Group) -> str:
+def fairness_table(group: Group) -> tuple[Fold, ...]:
     """A row for each run, classifier and pair of labels, folded; nothing where no groups were compared."""
     metrics = list(dict.fromkeys(score.metric for run in group.runs for score in run.fairness))
     if not metrics:
-        return ""
+        return ()
     rows = []
     for run in group.runs:
         for about, attack in dict.fromkeys((score.about, score.attack) for score in run.fairness):
             found = {s.metric: s for s in run.fairness if (s.about, s.attack) == (about, attack)}
-            cells = [cell("Label by group", escape(str(about))), cell("Classifier", escape(attack))]
-            cells += [cell(metric_name(name).capitalize(), _figure(found.get(name))) for name in metrics]
-            rows.append(table_row(run.mechanism, run.setting, cells))
-    heads = ["Method", "Label by group", "Classifier", *(metric_name(name).capitalize() for name in metrics)]
-    return fold(
+            cells = [Cell("Label by group", str(about)), Cell("Classifier", attack)]
+            cells += [_figure(metric_name(name).capitalize(), found.get(name)) for name in metrics]
+            rows.append(RunRow(run.mechanism, run.setting, tuple(cells)))
+    heads = ("Method", "Label by group", "Classifier", *(metric_name(name).capitalize() for name in metrics))
+    folded = Fold(
         "Fairness of what a receiver trains",
         f"{threat(FAIRNESS).explanation} Demographic parity compares how often each answer is given, equal opportunity "
         "how often it is given to those whom it fits, equalised odds that and how often it is given to the others.",
-        table("glance", heads, rows),
+        (Table("glance", heads, tuple(rows)),),
     )
+    return (folded,)
 
 
 def fairness_sentence(run: Run) -> str:
@@ -47,12 +46,10 @@ def fairness_sentence(run: Run) -> str:
     return " ".join([said, *dict.fromkeys(score.note for score in run.fairness if "Left out" in score.note)])
 
 
-def _figure(score: Score | None) -> str:
+def _figure(head: str, score: Score | None) -> Cell:
     if score is None:
-        return note("absent", "too few records")
+        return Cell(head, absent="too few records")
     ends = [f"chance {reference(score.baseline, score.metric)}"]
     ends += [f"raw {reference(score.control, score.metric)}"] if score.control is not None else []
-    return (
-        f'<span class="figure"><b>{escape(number(score.value, score.metric))}</b> {note("ci", interval(score))}</span>'
-        f"{note('setting', ', '.join(ends))}{note('setting', score.note)}"
-    )
+    figure = number(score.value, score.metric)
+    return Cell(head, figure=figure, ci=interval(score), lines=lines(", ".join(ends), score.note))

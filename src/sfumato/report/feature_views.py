@@ -5,24 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sfumato.report.audited_runs import Features, Group, Run, by_method, most_private, spread
-from sfumato.report.plots import CLASS_COLOURS, LAYOUT, SYMBOLS, Board, Figure, entry, panel, safe
+from sfumato.report.plots import CLASS_COLOURS, SYMBOLS, Board, Figure, entry, panel
 from sfumato.report.wording import named
 
 _PANELS = 3  # beside the raw latent
 _MOST_NAMES = 20
 _VIEWS = {"umap": "in a plane by UMAP", "pca": "in their first two principal components"}
-_PLANE = {"type": "scatter", "hoverinfo": "text", "marker": {"size": 5, "opacity": 0.75}}
-_SPACE = {"type": "scatter3d", "hoverinfo": "name", "marker": {"size": 4, "opacity": 0.85}}
-_SYMBOLS_3D = ("circle", "square", "diamond", "cross", "x", "circle-open", "square-open", "diamond-open")
-_BARE = {"showticklabels": False, "showgrid": False, "zeroline": False, "linecolor": "#d8dde5", "mirror": True}
-_BARE |= {"showline": True, "ticks": ""}
-_PLANE_LAYOUT = LAYOUT | {
-    "xaxis": _BARE,
-    "yaxis": _BARE,
-    "margin": {"l": 4, "r": 4, "t": 4, "b": 4},
-    "showlegend": False,
-    "hovermode": "closest",
-}
+_PLANE = {"type": "scatter", "marker": {"size": 5, "opacity": 0.75}}
+_SPACE = {"type": "scatter3d", "marker": {"size": 4, "opacity": 0.85}}
+_BARE = {"showticklabels": False, "showgrid": False}
+_PLANE_LAYOUT = {"xaxis": _BARE, "yaxis": _BARE}
 
 
 def planes(group: Group) -> Board | None:
@@ -56,20 +48,8 @@ def space(run: Run) -> Figure | None:
     features = run.features
     if features is None or features.method != "pca":
         return None
-    traces = _traces(features, features.label, _SPACE, "xyz", _SYMBOLS_3D)
+    traces = _traces(features, features.label, _SPACE, "xyz", SYMBOLS)
     return {"data": traces, "label": features.label}
-
-
-def space_layout() -> Figure:
-    """The layout that all spaces share."""
-    shared = {"showbackground": False, "gridcolor": "#d8dde5", "zerolinecolor": "#aab2bf", "showspikes": False}
-    shared |= {"tickfont": {"size": 10}}
-    axes = {f"{name}axis": shared | {"title": {"text": f"component {i}"}} for i, name in enumerate("xyz", 1)}
-    return LAYOUT | {
-        "scene": axes | {"aspectmode": "cube", "camera": {"eye": {"x": 1.35, "y": 1.35, "z": 0.85}}},
-        "margin": {"l": 0, "r": 0, "t": 0, "b": 0},
-        "legend": {"itemsizing": "constant", "y": 0.95},
-    }
 
 
 def _shown(group: Group) -> list[tuple[Run, Features]]:
@@ -109,7 +89,7 @@ def _traces(features: Features, label: str, like: Figure, axes: str, symbols: Se
         points = [p for p, own in zip(features.points, colouring.codes, strict=True) if own == code]
         columns = {axis: [point[i] for point in points] for i, axis in enumerate(axes)}
         marker = like["marker"] | {"symbol": symbols[code % len(symbols)], "color": _colour(code)}
-        name = safe(colouring.classes[code])
+        name = colouring.classes[code]
         traces.append(like | columns | {"mode": "markers", "name": name, "text": name, "marker": marker})
     return traces
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
 from sfumato.core.score import Score
 from sfumato.core.threats import MEMBERSHIP, title
 from sfumato.report.audited_runs import Group, Run
-from sfumato.report.html_pieces import cell, note, part, section, table, table_row
+from sfumato.report.page_values import Cell, Items, Passage, RunRow, Section, Table
 from sfumato.report.wording import interval, leak, listed, number
 
 _RATES = {
@@ -16,7 +15,7 @@ _RATES = {
     "tpr-at-1-fpr": "Found at 1 % false alarms",
     "tpr-at-0.1-fpr": "Found at 0.1 %",
 }
-_SHOWN = 0.005
+SHOWN = 0.005
 """Leakage below this is printed as 0 %."""
 EXCESS = (
     " An excess is how much more often an attack is right about people whose records were used than about held-out "
@@ -43,25 +42,6 @@ def compared(runs: Sequence[Run]) -> tuple[str, list[str], list[str]]:
     return sentence, items, notes
 
 
-def leakage_matrix(group: Group) -> str:
-    """Releases × questions, worst first; shaded where the interval lies above 0, the darker the more leaks."""
-    keys = group.threats
-    rows = []
-    for run in worst_first(group.runs):
-        sure = {key for key, _ in _leaks(run)}
-        cells = [_shaded(title(key), run.worst.get(key), sure=key in sure) for key in keys]
-        rows.append(table_row(run.title, "", cells))
-    return table("glance matrix", ["Release", *(title(key) for key in keys)], rows)
-
-
-def _shaded(head: str, score: Score | None, *, sure: bool) -> str:
-    if score is None or score.leakage is None:
-        return cell(head, note("absent", "cannot be stated" if score else "not measured"))
-    share, _, ends = leak(score).partition(" [")
-    shade = 1 + min(4, int(5 * score.leakage)) if sure else 0
-    return cell(head, f'<span class="shade-{shade}"><b>{escape(share)}</b> {note("ci", f"[{ends}")}</span>')
-
-
 def worst_first(runs: Sequence[Run]) -> list[Run]:
     """Those that leak most first, and those where no attack finds more than chance last."""
     return sorted(runs, key=lambda run: -_most(_leaks(run)))
@@ -79,7 +59,7 @@ def leaked(run: Run) -> str:
 
 def _leaks(run: Run) -> list[tuple[str, Score]]:
     """The questions whose interval lies above 0 as it is printed, worst first."""
-    above = [(key, score) for key, score in run.worst.items() if score.leakage_ci and score.leakage_ci[0] >= _SHOWN]
+    above = [(key, score) for key, score in run.worst.items() if score.leakage_ci and score.leakage_ci[0] >= SHOWN]
     return sorted(above, key=lambda one: -float(one[1].leakage or 0.0))
 
 
@@ -87,51 +67,52 @@ def _most(leaks: Sequence[tuple[str, Score]]) -> float:
     return max((float(score.leakage or 0.0) for _, score in leaks), default=0.0)
 
 
-def foreign_section(group: Group) -> str:
+def foreign_section(group: Group) -> Section | None:
     """Membership at low false-alarm rates, what was not asked and what was noticed; nothing for releases of ours."""
     runs = [run for run in group.runs if run.unlinked]
     if not runs:
-        return ""
-    return section(
+        return None
+    return Section(
         "Rows that belong to nobody in particular",
         "Somebody else made these rows of the owner’s records. Every attack was also put to people who were not used; "
         "the figures are what it gets beyond them.",
-        "".join([_members(runs), _said("What was not asked", _left_out(runs)), _said("Noticed", _noticed(runs))]),
+        (*_members(runs), *_said("What was not asked", _left_out(runs)), *_said("Noticed", _noticed(runs))),
     )
 
 
-def _members(runs: Sequence[Run]) -> str:
+def _members(runs: Sequence[Run]) -> tuple[Passage, ...]:
     """For one release every membership attack, for several the strongest of each."""
     rows = []
     for run in worst_first(runs):
         areas = [score for score in run.attacks if score.threat == MEMBERSHIP and score.metric == "auroc"]
         if len(runs) == 1:
-            rows += [table_row(run.called(one.attack)[0], one.attack, _rates(run, one.attack)) for one in areas]
+            rows += [RunRow(run.called(one.attack)[0], one.attack, _rates(run, one.attack)) for one in areas]
         elif areas:
             best = max(areas, key=lambda score: score.value).attack
-            rows.append(table_row(run.title, run.called(best)[0], _rates(run, best)))
+            rows.append(RunRow(run.title, run.called(best)[0], _rates(run, best)))
     if not rows:
-        return ""
-    return part(
+        return ()
+    heads = ("Attack" if len(runs) == 1 else "Release", *_RATES.values(), "Leakage")
+    members = Passage(
         "Was this person’s record used?",
         "Who must hardly ever accuse a stranger can still find some members: the last two columns say how many. "
         "A guess gets 0.5, 1 % and 0.1 %.",
-        table("glance releases", ["Attack" if len(runs) == 1 else "Release", *_RATES.values(), "Leakage"], rows),
+        (Table("glance releases", heads, tuple(rows)),),
     )
+    return (members,)
 
 
-def _rates(run: Run, attack: str) -> list[str]:
+def _rates(run: Run, attack: str) -> tuple[Cell, ...]:
     of = {score.metric: score for score in run.attacks if score.threat == MEMBERSHIP and score.attack == attack}
-    cells = [cell(head, _figure(of.get(metric))) for metric, head in _RATES.items()]
+    cells = [_figure(head, of.get(metric)) for metric, head in _RATES.items()]
     primary = next((score for score in of.values() if score.primary), None)
-    return [*cells, cell("Leakage", escape((leak(primary) if primary else None) or "–"))]
+    return (*cells, Cell("Leakage", (leak(primary) if primary else None) or "–"))
 
 
-def _figure(score: Score | None) -> str:
+def _figure(head: str, score: Score | None) -> Cell:
     if score is None:
-        return note("absent", "not measured")
-    value, ends = escape(number(score.value, score.metric)), note("ci", interval(score))
-    return f'<span class="figure"><b>{value}</b> {ends}</span>'
+        return Cell(head, absent="not measured")
+    return Cell(head, figure=number(score.value, score.metric), ci=interval(score))
 
 
 def left_out(run: Run) -> list[str]:
@@ -160,7 +141,5 @@ def _together(told: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
     ]
 
 
-def _said(head: str, sentences: Sequence[str]) -> str:
-    if not sentences:
-        return ""
-    return f"<h3>{escape(head)}</h3><ul>{''.join(f'<li>{escape(one)}</li>' for one in sentences)}</ul>"
+def _said(head: str, sentences: Sequence[str]) -> tuple[Items, ...]:
+    return (Items(tuple(sentences), head),) if sentences else ()

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from sfumato.core.score import Score
 from sfumato.core.threats import LIST, RECONSTRUCTION, title
 from sfumato.report.audited_runs import Group, Run, by_method, owner_gain
-from sfumato.report.plots import AXIS, DASHED, DOTTED, LAYOUT, Figure, Mark, Reference, Style, error_bars, safe, scatter
+from sfumato.report.plots import DASHED, DOTTED, Figure, Mark, Reference, Style, error_bars, scatter
 from sfumato.report.wording import ERRORS, direction, metric_name, named
 
 
@@ -30,14 +30,12 @@ def front(group: Group, key: str, looks: Mapping[str, Style], ids: Mapping[str, 
         lists = [run for run in own if _has_list(run, key)]
         traces += [_list_points(lists, looks[method], ids, low)] if lists else []
     lines = _baseline_and_control(scores, log=log)
-    whole = LAYOUT | {
-        "xaxis": AXIS | _utility_axis(runs),
-        "yaxis": AXIS | _attack_axis(key, like, low, high, log=log),
+    whole = {
+        "xaxis": utility_axis(runs),
+        "yaxis": _attack_axis(key, like, low, high, log=log),
         "shapes": [line.shape(_reach(runs)) for line in lines],
         "annotations": [_note(line, like.metric, log=log) for line in lines],
-        "hovermode": "closest",
-        "margin": {"l": 84, "r": 16, "t": 12, "b": 60},
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        "showlegend": True,
     }
     return {"data": traces, "layout": whole}
 
@@ -62,7 +60,7 @@ def _best_line(runs: Sequence[Run], key: str, floor: float) -> list[Figure]:
             "name": "best overall",
             "x": [run.use_value for run in best],
             "y": [max(run.judged(key).value, floor) for run in best],
-            "line": {"color": "#d3d9e2", "width": 9},
+            "line": {"color": "var(--line)", "width": 9},
             "hoverinfo": "skip",
         }
     ]
@@ -101,8 +99,8 @@ def _list_points(runs: Sequence[Run], look: Style, ids: Mapping[str, int], floor
 
 def _mark(run: Run, key: str) -> Mark:
     score = run.worst[key]
-    use = f"{safe(named(run.use))}<br>" if run.use is not None else ""
-    told = f"<b>{safe(run.title)}</b><br>{use}{safe(named(score))} by {safe(score.attack)}"
+    use = f"{named(run.use)}\n" if run.use is not None else ""
+    told = f"{run.title}\n{use}{named(score)} by {score.attack}"
     return Mark(run.use_value, score.value, score.ci, told)
 
 
@@ -121,18 +119,13 @@ def _note(line: Reference, metric: str, *, log: bool) -> Figure:
     """The name and value of a reference, above its line."""
     high = line.ends[1]
     return {
-        "xref": "paper",
-        "x": 0.005,
-        "xanchor": "left",
         "y": math.log10(high) if log else high,
-        "yanchor": "bottom",
         "text": f"{line.name}: {line.span(metric)}",
-        "showarrow": False,
-        "font": {"size": 12, "color": "#3b4452"},
     }
 
 
-def _utility_axis(runs: Sequence[Run]) -> Figure:
+def utility_axis(runs: Sequence[Run]) -> Figure:
+    """The x axis of all fronts."""
     use = runs[0].use
     utility = metric_name(use.metric).capitalize() if use else "Utility"
     who = "for whoever may read it" if any(run.rotated for run in runs) else "for others"
@@ -144,13 +137,11 @@ def _utility_axis(runs: Sequence[Run]) -> Figure:
 def _attack_axis(key: str, like: Score, low: float, high: float, *, log: bool) -> Figure:
     metric = f"{metric_name(like.metric, like.threat)} of the best attack"
     axis: Figure = {
-        "title": {"text": f"{safe(title(key))}: {safe(metric)}<br>({direction(like)})"},
+        "title": {"text": f"{title(key)}: {metric}\n({direction(like)})"},
         "type": "log" if log else "linear",
         "range": [math.log10(low), math.log10(high)] if log else [low, high],
         "tickformat": ".0%" if like.metric == "rate" else "~g",
     }
-    if log and high / low > 30:
-        axis |= {"dtick": 1, "minor": {"dtick": "D1", "ticks": "outside", "ticklen": 3}}
     return axis
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from html import escape
+from dataclasses import dataclass
 
 from sfumato.core.guarantee import Guarantee
 from sfumato.report.audited_runs import Run
@@ -93,27 +93,40 @@ def _with_figures(kind: str, name: str, figures: Sequence[float]) -> str:
     return f"{name} ({stated} {low})" if low == high else f"{name} ({stated} {low} to {high})"
 
 
-def guarantee_boxes(runs: Iterable[Run]) -> str:
-    """A box for each guarantee, with the conditions under which it holds."""
+@dataclass(frozen=True)
+class Promise:
+    """One guarantee in words: of which method at which settings, on what authority, and under which conditions."""
+
+    method: str
+    settings: str
+    kind: str
+    called: str
+    badge: str
+    sentences: tuple[str, ...]
+    warnings: tuple[str, ...]
+    conditions: tuple[str, ...]
+
+
+def promises(runs: Iterable[Run]) -> tuple[Promise, ...]:
+    """Each guarantee once."""
     boxes: dict[str, tuple[Run, list[str]]] = {}
     for run in runs:
         key = json.dumps([run.mechanism, run.guarantee.to_json()], sort_keys=True, default=str)
         boxes.setdefault(key, (run, []))[1].append(run.setting)
-    return "".join(_box(run, settings) for run, settings in boxes.values())
+    return tuple(_promise(run, settings) for run, settings in boxes.values())
 
 
-def _box(run: Run, settings: Sequence[str]) -> str:
+def _promise(run: Run, settings: Sequence[str]) -> Promise:
     guarantee = run.guarantee
-    different = [setting for setting in dict.fromkeys(settings) if setting]
-    where = f'<p class="setting">{escape(listed(different))}</p>' if different else ""
-    conditions = "".join(f"<li>{escape(str(condition))}</li>" for condition in guarantee.conditions)
-    warned = "".join(f"<p><strong>{escape(text)}</strong></p>" for text in guarantee.warnings)
-    covers = f"<p>{escape(covers_line(guarantee))}</p>" if guarantee.covers.payload else ""
-    outside = f"<p>{escape(outside_line(guarantee))}</p>" if outside_line(guarantee) else ""
-    under = f"<p>Conditions:</p><ul>{conditions}</ul>" if conditions else ""
-    badge = f' <span class="badge">{one_in(guarantee)}</span>' if guarantee.kind == "anonymity" else ""
-    return (
-        f'<article class="guarantee {escape(guarantee.kind)}"><h3>{escape(run.mechanism)}</h3>{where}'
-        f'{warned}<p class="kind">{escape(KINDS[guarantee.kind])}{badge}</p><p>{escape(guarantee.statement)}</p>'
-        f"<p>{escape(epsilon_line(guarantee))}</p>{covers}{outside}{under}</article>"
+    covers = covers_line(guarantee) if guarantee.covers.payload else ""
+    sentences = (guarantee.statement, epsilon_line(guarantee), covers, outside_line(guarantee))
+    return Promise(
+        method=run.mechanism,
+        settings=listed(different) if (different := [s for s in dict.fromkeys(settings) if s]) else "",
+        kind=guarantee.kind,
+        called=KINDS[guarantee.kind],
+        badge=one_in(guarantee) if guarantee.kind == "anonymity" else "",
+        sentences=tuple(sentence for sentence in sentences if sentence),
+        warnings=tuple(map(str, guarantee.warnings)),
+        conditions=tuple(str(condition) for condition in guarantee.conditions),
     )

@@ -24,5 +24,6 @@ def table_row(cells: Iterable[str]) -> str:
 
 
 def scalar(value: Any) -> str:
-    """A value as YAML, which takes every JSON text."""
-    return json.dumps(value, ensure_ascii=False)
+    """A value as YAML, which takes every JSON text but numbers such as 1e-05: to its readers they are texts."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text.replace("e", ".0e") if isinstance(value, float) and "e" in text and "." not in text else text

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from sfumato.core.threats import LIST, RECONSTRUCTION
-from sfumato.report.audited_runs import Floats, Gallery, Group, Run, by_method, spread
-from sfumato.report.html_pieces import section, wall, wall_row
+from sfumato.report.audited_runs import Floats, Gallery, Group, Run, by_method, owner_gain, spread
+from sfumato.report.page_values import Section, Strip, Wall, strip
 from sfumato.report.pictures import payload_pictures, record_pictures
 from sfumato.report.wording import named, number
 
 Json = dict[str, Any]
 
 _LISTED = 4  # guesses of a list, beside the single guess
+_OTHERS_BYTES = 400_000  # on a page, of what attacks other than the best one rebuilt
 _DECODED = 6  # rows of decoded releases, beside the originals and the raw latent
 
 
@@ -25,6 +26,8 @@ class Album:
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.pictures: dict[str, list[str]] = {}
+        self.left_out = 0
+        self._others = _OTHERS_BYTES
         self._rows = {
             run.name: [] if run.gallery is None else self._keep(run, run.gallery, i) for i, run in enumerate(runs)
         }
@@ -37,6 +40,26 @@ class Album:
     def rows(self, run: Run) -> list[Json]:
         """Label and key of each row of pictures; none where nothing but the release was kept."""
         return self._rows[run.name]
+
+    def tiles(self, run: Run) -> list[Json]:
+        """All rows of a run, with what every other attack rebuilt as long as there is room on the page.
+
+        ``left_out`` counts the attacks for which there was none.
+        """
+        rows, gallery = self.rows(run), run.gallery
+        if gallery is None:
+            return rows
+        worst = sorted(run.primary(RECONSTRUCTION).values(), key=owner_gain)
+        got = {score.attack: named(score) for score in (*worst, *run.primary(LIST).values())}
+        names = [*(score.attack for score in worst if score.attack in gallery.recon), *gallery.recon]
+        for attack in dict.fromkeys(name for name in names if name != run.picture_attack):
+            pictures = record_pictures(gallery.recon[attack], run.schema)
+            self._others -= sum(map(len, pictures))
+            if self._others < 0:
+                self.left_out += 1
+                continue
+            rows = [*rows, self._row("rebuilt", f"{attack} of {run.name}", pictures) | {"attack": attack}]
+        return [row | ({"got": got[row["attack"]]} if row.get("attack") in got else {}) for row in rows]
 
     def key(self, run: Run, *labels: str) -> str:
         """The key of the first of these rows that the run has; "" where it has none."""
@@ -73,53 +96,53 @@ class Album:
         return self._row(label, key, self.pictures.get(key) or record_pictures(originals, run.schema))
 
 
-def before_and_after(group: Group, album: Album) -> str:
+def before_and_after(group: Group, album: Album) -> Section | None:
     """Originals beside the raw latent and a few releases of each method, decoded; only pictures of the same records."""
     decoded = [run for run in group.runs if run.gallery is not None and run.gallery.decoded is not None]
     if group.schema.kind != "image" or not decoded:
-        return ""
+        return None
     first = album.key(decoded[0], "original")
     same = [run for run in decoded if album.key(run, "original") == first]
-    rows = [wall_row("original", "", album.pictures[first], "original record")]
+    rows = [strip("original", "", album.pictures[first], "original record")]
     most = max(1, _DECODED // max(1, len(by_method(run for run in same if run.defended))))
     for own in by_method(same).values():
         for run in spread(own, most):
             pictures = album.pictures[album.key(run, "decoded", "released")]
-            rows.append(wall_row(run.title, _readings(run), pictures, f"{run.title}, decoded record"))
-    return section(
+            rows.append(strip(run.title, _readings(run), pictures, f"{run.title}, decoded record"))
+    return Section(
         "Before and after",
         "The same records in every row: as they were, and decoded from the release. Decoding is part of the method, "
         "not an attack: what cannot be seen here may still be read from the release. Figures: how often the best "
         "attack reads a private label, and how often others read the utility label.",
-        wall("image", rows),
+        (Wall("image", tuple(rows)),),
     )
 
 
-def wall_of_reconstructions(group: Group, album: Album) -> str:
+def wall_of_reconstructions(group: Group, album: Album) -> Section | None:
     """What the best attack rebuilt from each method; nothing where no attack tried to."""
     if RECONSTRUCTION not in group.threats:
-        return ""
+        return None
     shown = [group.representative(method) for method in group.methods]
     shown = [run for run in shown if run.picture_attack is not None]
     if group.schema.kind == "table":
-        return section("Wall", "The records are table rows, which have no picture: no wall is drawn.", "")
+        return Section("Wall", "The records are table rows, which have no picture: no wall is drawn.")
     if not shown:
-        return section("Wall", "No run kept reconstructions: no wall is drawn.", "")
-    rows = [wall_row("original", "", album.pictures[album.key(shown[0], "original")], "original record")]
+        return Section("Wall", "No run kept reconstructions: no wall is drawn.")
+    rows = [strip("original", "", album.pictures[album.key(shown[0], "original")], "original record")]
     for run in shown:
         facts = [run.setting] if run.setting else []
         facts += [named(score) for score in (run.use, run.worst.get(RECONSTRUCTION)) if score is not None]
         facts.append(f"by {run.picture_attack}")
         pictures = album.pictures[album.key(run, "rebuilt")]
-        rows.append(wall_row(run.mechanism, " · ".join(facts), pictures, f"{run.mechanism}, rebuilt record"))
+        rows.append(strip(run.mechanism, " · ".join(facts), pictures, f"{run.mechanism}, rebuilt record"))
         rows += _guesses(run, album)
     several = len(group.runs) > len(group.methods)
     chosen = "the run with the best accuracy" if several else "its run"
     audio = " Pictures are log-mel spectra, low frequencies at the bottom." if group.schema.kind == "audio" else ""
-    return section(
+    return Section(
         "Wall of reconstructions",
         f"The same records in every row. For each method, {chosen} and what the best attack on it rebuilt.{audio}",
-        wall(group.schema.kind, rows),
+        (Wall(group.schema.kind, tuple(rows)),),
     )
 
 
@@ -132,7 +155,7 @@ def _readings(run: Run) -> str:
     return " · ".join(facts)
 
 
-def _guesses(run: Run, album: Album) -> list[str]:
+def _guesses(run: Run, album: Album) -> list[Strip]:
     """The guesses of a list, one row each, as large as the single guess."""
     score = run.worst.get(LIST)
     got = [f"best of the list: {named(score)}"] if score else []
@@ -141,5 +164,5 @@ def _guesses(run: Run, album: Album) -> list[str]:
         if row["label"].startswith("guess "):
             name = f"{run.mechanism}, {row['label']}"
             facts = " · ".join([*got, f"by {row['attack']}"])
-            rows.append(wall_row(name, facts, album.pictures[row["key"]], f"{name}, record"))
+            rows.append(strip(name, facts, album.pictures[row["key"]], f"{name}, record"))
     return rows

@@ -1,11 +1,11 @@
 """What the Plotly figures of a page share: how a method is drawn, marks, reference lines, layouts, boards of charts.
 
-Figures are plain JSON values. Text from files is escaped, because Plotly reads a subset of HTML in it.
+Figures are plain JSON values in Plotly's vocabulary, of which ``charts.js`` draws what occurs here. Texts are plain;
+lines are parted by line breaks. Colours are those of the page's style, for light and for dark.
 """
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +16,7 @@ from sfumato.report.wording import reference, unbroken
 
 Figure = dict[str, Any]
 
-INK = "#1c2430"
-FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+INK = "var(--ink)"
 DASHED, DOTTED = "6px,4px", "2px,3px"
 _MOST_TICKS = 8
 _LOGARITHMIC_FROM = 4.0  # the largest value over the smallest
@@ -25,30 +24,7 @@ SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "trian
 _GLYPHS = dict(zip((*SYMBOLS, "x-thin", "cross-thin"), "●■◆▲✚★▼⬟⬢✖×+", strict=True))
 _GLYPHS |= {DOTTED: "····", DASHED: "– –"}
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-# Dark enough for thin lines on white (contrast above 4.5), apart in hue for the common kinds of colour blindness.
-_COLOURS = (
-    "#0b5fa5", "#b4460f", "#1d7a4a", "#8b3a8f", "#8a6500", "#b0124f", "#2c6e7f", "#5a4fcf", "#555f6b", "#7a3b12",
-)  # fmt: skip
-CLASS_COLOURS = (
-    "#0b5fa5", "#d1661b", "#1d7a4a", "#8b3a8f", "#a67c00", "#c2185b", "#3aa6c9", "#5a4fcf", "#6b7480", "#7a3b12",
-)  # fmt: skip
-
-AXIS: Figure = {
-    "gridcolor": "#eceff3",
-    "linecolor": "#8a94a3",
-    "showline": True,
-    "ticks": "outside",
-    "ticklen": 5,
-    "tickcolor": "#8a94a3",
-    "zeroline": False,
-    "automargin": True,
-}
-LAYOUT: Figure = {
-    "font": {"family": FONT, "size": 13, "color": INK},
-    "paper_bgcolor": "rgba(0,0,0,0)",
-    "plot_bgcolor": "rgba(0,0,0,0)",
-    "hoverlabel": {"bgcolor": "#fff", "bordercolor": "#8a94a3", "font": {"color": INK, "size": 13}, "align": "left"},
-}
+_COLOURS = CLASS_COLOURS = tuple(f"var(--c{i})" for i in range(1, 11))
 
 
 def entry(symbol: str, colour: str, name: str) -> Figure:
@@ -70,7 +46,7 @@ class Style:
 
     def marker(self, size: int) -> Figure:
         thin = self.symbol.endswith("-thin")
-        edge = {"color": self.colour, "width": 3} if thin else {"color": "#fff", "width": 1.5}
+        edge = {"color": self.colour, "width": 3} if thin else {"color": "var(--paper)", "width": 1.5}
         return {"symbol": self.symbol, "size": size, "color": self.colour, "line": edge}
 
     def entry(self, name: str) -> Figure:
@@ -91,11 +67,6 @@ def styles(methods: Sequence[str], controls: Sequence[str] = ()) -> dict[str, St
     return drawn
 
 
-def safe(text: str) -> str:
-    """Text that Plotly prints as it is."""
-    return html.escape(text, quote=False)
-
-
 @dataclass(frozen=True)
 class Mark:
     """One mark of a chart with the interval of its y; ``told`` is shown to whoever points at it."""
@@ -111,12 +82,11 @@ def scatter(name: str, marks: Sequence[Mark | None], look: Style, size: int = 9,
     return {
         "type": "scatter",
         "mode": "markers",
-        "name": safe(name),
+        "name": name,
         "x": [None if mark is None else mark.x for mark in marks],
         "y": [None if mark is None else max(mark.y, floor) for mark in marks],
         "error_y": error_bars([None if mark is None else (mark.y, mark.ci) for mark in marks], look, floor),
         "text": ["" if mark is None else mark.told for mark in marks],
-        "hoverinfo": "text",
         "marker": look.marker(size),
     }
 
@@ -130,8 +100,7 @@ def error_bars(
         value, (low, high) = item or (0.0, (0.0, 0.0))
         up.append(max(high - max(value, floor), 0.0))
         down.append(max(max(value, floor) - max(low, floor), 0.0))
-    shape = {"color": look.colour, "thickness": 1.1, "width": 3}
-    return {"type": "data", "symmetric": False, "array": up, "arrayminus": down, **shape}
+    return {"array": up, "arrayminus": down, "color": look.colour}
 
 
 @dataclass(frozen=True)
@@ -164,9 +133,7 @@ class Reference:
             "x1": across[1],
             "y0": low,
             "y1": high,
-            "line": {"color": "#4b5563", "width": 1.3, "dash": self.dash},
-            "fillcolor": "rgba(75,85,99,0.06)",
-            "layer": "between",
+            "line": {"color": "var(--soft)", "width": 1.3, "dash": self.dash},
         }
 
 
@@ -177,14 +144,7 @@ def panel(title: str, note: str, data: list[Figure], layout: Figure) -> Figure:
 
 def panel_layout(x: Figure, y: Figure, shapes: list[Figure]) -> Figure:
     """The layout of a small chart with two axes."""
-    return LAYOUT | {
-        "xaxis": AXIS | x,
-        "yaxis": AXIS | y,
-        "shapes": shapes,
-        "hovermode": "closest",
-        "showlegend": False,
-        "margin": {"l": 56, "r": 10, "t": 6, "b": 46},
-    }
+    return {"xaxis": x, "yaxis": y, "shapes": shapes}
 
 
 def tried_axis(values: Sequence[float], name: str) -> Figure:
@@ -195,7 +155,7 @@ def tried_axis(values: Sequence[float], name: str) -> Figure:
     air = 0.08 * (ends[1] - ends[0])
     ticks = values if len(values) <= _MOST_TICKS else None
     return {
-        "title": {"text": safe(name), "standoff": 6},
+        "title": {"text": name},
         "type": "log" if logarithmic else "linear",
         "range": [ends[0] - air, ends[1] + air],
         "tickvals": ticks,

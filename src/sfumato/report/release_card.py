@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.score import Score
-from sfumato.core.threats import MEMBERSHIP, RECONSTRUCTION, rank, threat, title
+from sfumato.core.threats import CLAIM, MEMBERSHIP, RECONSTRUCTION, rank, threat, title
 from sfumato.core.traits import Traits
 from sfumato.core.usefulness import served
-from sfumato.report.guarantees import covers_line, epsilon_line, kind_line, outside_line
+from sfumato.report.guarantees import covers_line, epsilon_line, kind_line
 from sfumato.report.markdown import code, escaped, scalar, table_row
-from sfumato.report.wording import interval, leak, listed, measured, metric_name, named, number, reference
+from sfumato.report.wording import leak, listed, measured, metric_name, named, number, reference
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -22,6 +22,10 @@ SINGLING_OUT, LINKABILITY, INFERENCE, ATTRIBUTE = "singling-out", "linkability",
 ALWAYS = (SINGLING_OUT, LINKABILITY, INFERENCE, MEMBERSHIP, RECONSTRUCTION, ATTRIBUTE)
 """The threats that every card has a line on, tested or not."""
 _OF_ROWS = (SINGLING_OUT, LINKABILITY, INFERENCE)
+_OUTSIDE = (
+    "The figures below were measured on real records, without noise: the promise is for what leaves, not for them. "
+    "They are therefore cut to two digits, intervals outwards, and no number of people is told."
+)
 TRIGGERS = (
     "the day above has passed, or the policy was changed",
     "the data, the settings or the weights are others",
@@ -61,7 +65,7 @@ def _view(record: Mapping[str, Any]) -> dict[str, Any]:
         "kind": kind_line(promise),
         "epsilon": epsilon_line(promise),
         "covers": covers_line(promise),
-        "outside": outside_line(promise) if audit else "",
+        "outside": _OUTSIDE if audit and promise.kind == "dp" else "",
         "conditions": [str(condition) for condition in promise.conditions],
         "use": [] if audit is None else _use(audit, traits),
         "gate": record["gate"],
@@ -69,8 +73,8 @@ def _view(record: Mapping[str, Any]) -> dict[str, Any]:
         "audit": audit,
         "effort": "" if audit is None else _effort(audit),
         "attacker": _attacker(traits),
-        "threats": [] if audit is None else _threat_rows(audit, traits),
-        "floors": [] if audit is None else [_floor(Score.from_json(one)) for one in audit["floors"]],
+        "threats": [] if audit is None else _threat_rows(audit, traits, promise),
+        "floors": [] if audit is None else _floors(audit),
         "groups": [] if audit is None else _groups(audit),
         "bounds": None if record["bounds"] is None else _bounds(record, promise),
         "untested": [] if audit is None else _untested(audit),
@@ -81,10 +85,12 @@ def _view(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _leaves(record: Mapping[str, Any], traits: Traits) -> str:
-    size = "×".join(map(str, record["payload_shape"]))
+    size = f"{len(record['columns'])} columns" if traits.gives_records and record["columns"] else ""
+    size = size or f"{'×'.join(map(str, record['payload_shape']))} numbers each"
     what = "synthetic records" if traits.synthetic else "records" if traits.gives_records else "features"
-    names = listed([f"‘{label}’" for label in record["labels"]]) if record["labels"] else "none"
-    return f"{record['rows']:,} {what} ({size} numbers each); labels beside them: {names}"
+    names = [f"‘{label}’" for label in record["labels"]]
+    beside = f"labels beside them: {listed(names)}" if names else "no labels beside them"
+    return f"{record['rows']:,} {what} ({size}); {beside}"
 
 
 def _size_category(rows: int) -> str:
@@ -142,9 +148,9 @@ def _attacker(traits: Traits) -> str:
     )
 
 
-def _threat_rows(audit: Mapping[str, Any], traits: Traits) -> list[list[str]]:
+def _threat_rows(audit: Mapping[str, Any], traits: Traits, promise: Guarantee) -> list[list[str]]:
     """A line for each threat that was attacked, and for those that a reader looks for in vain."""
-    rows = {key: _threat_row(key, Score.from_json(score), audit) for key, score in audit["worst"].items()}
+    rows = {key: _threat_row(key, Score.from_json(score), audit, promise) for key, score in audit["worst"].items()}
     tested = {key.partition(":")[0] for key in rows}
     for name in ALWAYS:
         if name not in tested:
@@ -152,7 +158,7 @@ def _threat_rows(audit: Mapping[str, Any], traits: Traits) -> list[list[str]]:
     return [rows[key] for key in sorted(rows, key=rank)]
 
 
-def _threat_row(key: str, score: Score, audit: Mapping[str, Any]) -> list[str]:
+def _threat_row(key: str, score: Score, audit: Mapping[str, Any], promise: Guarantee) -> list[str]:
     figure = f"{metric_name(score.metric, score.threat)} {measured(score)}"
     references = [reference(value, score.metric) for value in (score.baseline, score.control)]
     leaked = leak(score) or "–"
@@ -162,7 +168,7 @@ def _threat_row(key: str, score: Score, audit: Mapping[str, Any]) -> list[str]:
         figure,
         *references,
         leaked,
-        _reading(score),
+        _claim(score, promise.epsilon) if key == CLAIM else _reading(score),
     ]
 
 
@@ -172,6 +178,13 @@ def _title(key: str, audit: Mapping[str, Any]) -> str:
     stored = audit["threats"].get(name)
     known = stored["title"] if stored is not None else threat(name).title
     return f"{known} ({target})" if target else known
+
+
+def _claim(score: Score, epsilon: float | None) -> str:
+    """What canaries say about the ε that is promised."""
+    if epsilon is None:
+        return "nothing is promised"
+    return f"REFUTES ε = {epsilon:.4g}" if score.value > epsilon else f"does not contradict ε = {epsilon:.4g}"
 
 
 def _reading(score: Score) -> str:
@@ -193,6 +206,11 @@ def _why_untested(name: str, audit: Mapping[str, Any], traits: Traits) -> str:
         one["reason"] for one in audit["skipped"] if name.partition("-")[0] in f"{one['attack']} {one['reason']}"
     ]
     return reasons[0] if reasons else "the audit has no such attack on this kind of release"
+
+
+def _floors(audit: Mapping[str, Any]) -> list[str]:
+    """By the metric that people read, of those that are stored."""
+    return [_floor(score) for score in map(Score.from_json, audit["floors"]) if score.metric in ("accuracy", "r2")]
 
 
 def _floor(score: Score) -> str:
@@ -223,22 +241,22 @@ def _bounds(record: Mapping[str, Any], promise: Guarantee) -> dict[str, Any]:
     worst = audit.get("worst", {}).get(MEMBERSHIP)
     found += [] if worst is None else [Score.from_json(worst)]
 
-    def got(metric: str) -> str:
+    def got(metric: str, missing: str = "not measured") -> str:
         scores = [score for score in found if score.metric == metric]
-        return measured(max(scores, key=lambda score: score.ci[1])) if scores else "not measured"
+        return measured(max(scores, key=lambda score: score.ci[1])) if scores else missing
 
     rows = [
         [
             f"right at {100 * float(rate):g} % false alarms",
             f"{100 * tpr:.3g} %",
-            got(f"tpr-at-{100 * float(rate):g}-fpr"),
+            got(f"tpr-at-{100 * float(rate):g}-fpr", "not measured: that takes more people"),
         ]
         for rate, tpr in bounds["tpr"].items()
     ]
     advantage = ["advantage over guessing", f"{bounds['advantage']:.3g}", got("advantage")]
-    claim = audit.get("worst", {}).get("differential-privacy")
+    claim = audit.get("worst", {}).get(CLAIM)
     claim = "not measured" if claim is None else f"ε ≥ {number(claim['value'], claim['metric'])}"
-    mu = "none" if bounds["mu"] is None else f"{bounds['mu']:.4g}"
+    mu = "–" if bounds["mu"] is None else f"{bounds['mu']:.4g}"
     one_line = f"ε = {promise.epsilon:.4g}, δ = {promise.delta:.3g}, μ = {mu}"
     return {
         "line": one_line,
@@ -261,7 +279,7 @@ def _limits(record: Mapping[str, Any], promise: Guarantee, traits: Traits) -> li
         said.append(
             "The figures are measurements by the attacks listed, on people who were set aside; another may do better."
         )
-        if record["audit"]["effort"].get("attack_steps", 0) < 200:  # noqa: PLR2004
+        if record["audit"]["effort"].get("attack_steps", 0) < 200:
             said.append("The audit took little effort: low figures of attackers who hardly tried are no evidence.")
     if not promise.proven:
         said.append("Nothing is proven about this release.")

@@ -8,7 +8,7 @@ from sfumato.core.score import Score, worst_by_threat
 from sfumato.core.threats import rank, title
 from sfumato.report import plots
 from sfumato.report.audited_runs import Group, Run
-from sfumato.report.plots import Board, Figure, Mark, Style, safe
+from sfumato.report.plots import Board, Figure, Mark, Style
 from sfumato.report.wording import count, leak, named
 
 _Curves = Mapping[str, Mapping[int, Score]]
@@ -57,11 +57,11 @@ def _panel(threat: str, curves: Mapping[str, Mapping[int, Score]], looks: Mappin
         line = {"mode": "lines+markers", "line": looks[name].line}
         traces.append(plots.scatter(name, marks, looks[name]) | line)
     x = plots.tried_axis(sorted({float(n) for scores in curves.values() for n in scores}), "releases of each record")
-    y = {"title": {"text": "leakage", "standoff": 6}, "tickformat": ".0%", "rangemode": "tozero"}
+    y = {"title": {"text": "leakage"}, "tickformat": ".0%", "rangemode": "tozero"}
     return plots.panel(title(threat), "lower is better for the owner", traces, plots.panel_layout(x, y, []))
 
 
 def _mark(name: str, releases: int, score: Score) -> Mark:
     value = score.leakage or 0.0
-    told = f"<b>{safe(name)}</b><br>{safe(count(releases, 'release'))}: leakage {safe(leak(score))}"
-    return Mark(releases, value, score.leakage_ci or (value, value), f"{told}<br>{safe(named(score))}")
+    told = f"{name}\n{count(releases, 'release')}: leakage {leak(score)}"
+    return Mark(releases, value, score.leakage_ci or (value, value), f"{told}\n{named(score)}")

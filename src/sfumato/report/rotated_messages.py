@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from html import escape
 
 import numpy as np
 
@@ -13,9 +12,9 @@ from sfumato.core.threats import LIST, RECONSTRUCTION
 from sfumato.report import plots
 from sfumato.report.audited_runs import Floats, Gallery, Reading, Run, WrongKey, spread
 from sfumato.report.guarantees import KINDS, one_in
-from sfumato.report.html_pieces import cell, note, part, table, table_row, wall, wall_row
+from sfumato.report.page_values import Cell, MessagePictures, MessageRow, Passage, RunRow, Strip, Table, Wall, strip
 from sfumato.report.pictures import heat, record_pictures
-from sfumato.report.plots import Board, Figure, Mark, Reference, Style, safe
+from sfumato.report.plots import Board, Figure, Mark, Reference, Style
 from sfumato.report.score_tables import glance_cell
 from sfumato.report.wording import count, listed, measured, metric_name, named, number
 
@@ -27,23 +26,23 @@ _TICKS = {"tickvals": list(_TURNS), "ticktext": list(_TURNS.values())}
 _MOST_NAMES = 8
 
 
-def messages(runs: Sequence[Run]) -> str:
+def messages(runs: Sequence[Run]) -> Passage:
     """The components of a few channels of a few messages, beside the records that they were sent for."""
     tables = []
     for run, gallery in _pictured(runs):
         release = _components(gallery)
         tables += [_message(run, gallery, release)] if release is not None else []
-    return part(
+    return Passage(
         "What the cloud sees",
         "On the left the record, then the d components of a few channels of the message sent for it, those with the "
         "largest values. Blue is below zero, orange above; each channel of each message has its own scale."
         if tables
         else "No run kept its messages.",
-        "".join(tables),
+        tuple(tables),
     )
 
 
-def rebuilt(runs: Sequence[Run]) -> str:
+def rebuilt(runs: Sequence[Run]) -> Passage:
     """A wall for each run: what every attack rebuilt, and all guesses of the list decoder in rows as large."""
     about = (
         "The same records in every row of a wall. Each strategy has a single guess; the list decoder names as many "
@@ -54,28 +53,28 @@ def rebuilt(runs: Sequence[Run]) -> str:
         about, walls = "The records are table rows, which have no picture: no wall is drawn.", []
     elif not walls:
         about = "No run kept reconstructions."
-    return part("What attackers rebuild", about, "".join(walls))
+    return Passage("What attackers rebuild", about, tuple(walls))
 
 
-def key_table(runs: Sequence[Run]) -> str:
+def key_table(runs: Sequence[Run]) -> Table:
     """One row per run: the promise, the error of the angle, and how often each attack names the right row."""
     attacks = dict.fromkeys(attack for run in runs for attack in run.primary("row"))
     titles = {attack: runs[0].called(attack)[0] for attack in attacks}
     rows = []
     for run in runs:
         angle = next(iter(run.primary("key").values()), None)
-        cells = [cell("Promise", _promise(run)), glance_cell("Error of the angle", angle)]
+        cells = [_promise(run), glance_cell("Error of the angle", angle)]
         cells += [glance_cell(titles[attack], run.primary("row").get(attack)) for attack in attacks]
-        rows.append(table_row(run.mechanism, run.setting, cells))
-    return table("glance", ["Run", "Promise", "Error of the angle", *titles.values()], rows)
+        rows.append(RunRow(run.mechanism, run.setting, tuple(cells)))
+    return Table("glance", ("Run", "Promise", "Error of the angle", *titles.values()), tuple(rows))
 
 
-def _promise(run: Run) -> str:
+def _promise(run: Run) -> Cell:
     guarantee = run.guarantee
     if guarantee.kind != "anonymity":
-        return f"{escape(KINDS[guarantee.kind])}: no row is promised to stay hidden"
-    conditions = count(len(guarantee.conditions), "condition")
-    return f'<span class="badge">{one_in(guarantee)}</span> under {conditions}, <a href="#guarantees">listed below</a>'
+        return Cell("Promise", f"{KINDS[guarantee.kind]}: no row is promised to stay hidden")
+    conditions = f"under {count(len(guarantee.conditions), 'condition')}"
+    return Cell("Promise", badge=one_in(guarantee), after=conditions, link="listed below")
 
 
 def _pictured(runs: Sequence[Run]) -> list[tuple[Run, Gallery]]:
@@ -99,8 +98,8 @@ def _components(gallery: Gallery) -> Floats | None:
     return release.reshape(*release.shape[:2], *shape, release.shape[-1])
 
 
-def _message(run: Run, gallery: Gallery, release: Floats) -> str:
-    """A table: the record, and for each of a few channels all components."""
+def _message(run: Run, gallery: Gallery, release: Floats) -> MessagePictures:
+    """The record, and for each of a few channels all components."""
     d, channels, height, _ = release.shape[1:]
     largest = np.argsort(-np.square(release).mean(axis=(0, 1, 3, 4)), kind="stable")[:_CHANNELS]
     chosen = sorted(int(channel) for channel in largest)
@@ -108,34 +107,32 @@ def _message(run: Run, gallery: Gallery, release: Floats) -> str:
     originals = record_pictures(gallery.originals[:_RECORDS], run.schema)
     rows = []
     for i, (original, message) in enumerate(zip(originals, release, strict=True), 1):
-        cells = [f'<td><img class="record" src="{original}" alt="original record {i}"></td>']
-        for head, channel in zip(heads, chosen, strict=True):
-            cells.append(_channel(message[:, channel], f"record {i}, {head.lower()}"))
-        rows.append(f"<tr>{''.join(cells)}</tr>")
+        shown = tuple(
+            _channel(message[:, channel], f"record {i}, {head.lower()}")
+            for head, channel in zip(heads, chosen, strict=True)
+        )
+        rows.append(MessageRow(original, f"original record {i}", shown))
     kind = ("maps" if height > 1 else "strips") + (" many" if d > _MANY else " some" if d > 2 else "")
     size = " × ".join(str(side) for side in gallery.release.shape[1:]) if gallery.release is not None else ""
-    facts = note("facts", f"{count(d, 'component')}, a message of {size} numbers")
-    shown = table(f"message {kind}", ["Record", *heads], rows)
-    return f'<p class="which"><b>{escape(run.title)}</b> {facts}</p><div class="scroll bare">{shown}</div>'
+    facts = f"{count(d, 'component')}, a message of {size} numbers"
+    return MessagePictures(run.title, facts, kind, ("Record", *heads), tuple(rows))
 
 
-def _channel(components: Floats, alt: str) -> str:
-    """One channel of a message: a picture of each of its d components."""
+def _channel(components: Floats, alt: str) -> tuple[tuple[str, str], ...]:
+    """One channel of a message: a picture of each of its d components, with what it shows."""
     limit = float(np.percentile(np.abs(components), 99))
     most = 28 if len(components) > _MANY else 56
-    images = "".join(
-        f'<img src="{heat(component, limit, most=most)}" alt="{alt}, component {j}">'
-        for j, component in enumerate(components, 1)
+    return tuple(
+        (heat(component, limit, most=most), f"{alt}, component {j}") for j, component in enumerate(components, 1)
     )
-    return f'<td><div class="components">{images}</div></td>'
 
 
-def _wall(run: Run, gallery: Gallery) -> str:
+def _wall(run: Run, gallery: Gallery) -> Wall:
     most = _RECORDS if run.d > _MANY else len(gallery.originals)
 
-    def row(name: str, facts: list[str], records: Floats) -> str:
+    def row(name: str, facts: list[str], records: Floats) -> Strip:
         pictures = record_pictures(records[:most], run.schema)
-        return wall_row(name, " · ".join(facts), pictures, f"{run.title}, {name}, record")
+        return strip(name, " · ".join(facts), pictures, f"{run.title}, {name}, record")
 
     rows = [row("original", [], gallery.originals)]
     order = list(run.titles)  # as they were run
@@ -150,8 +147,7 @@ def _wall(run: Run, gallery: Gallery) -> str:
         rows += [row(f"{name}, guess {i + 1} of {several}", facts, guesses[:, i]) for i in range(several)]
     missing = [] if gallery.lists else ["the guesses of the list decoder were not kept"]
     missing += [] if gallery.recon else ["no single guess was kept"]
-    absent = f" {note('facts', listed(missing))}" if missing else ""
-    return f'<p class="which"><b>{escape(run.title)}</b>{absent}</p>{wall(run.schema.kind, rows)}'
+    return Wall(run.schema.kind, tuple(rows), run.title, listed(missing) if missing else "")
 
 
 def _got(run: Run, threat: str, attack: str) -> list[str]:
@@ -208,7 +204,7 @@ def _angles(runs: Sequence[Run], looks: Mapping[str, Style]) -> Figure | None:
     marks = [Mark(float(i), score.value, score.ci, _told(run, "", score)) for i, run, score in found]
     across = _names(runs)
     uniform = Reference("uniform", plots.DASHED, (math.pi / 2,)).shape(across["range"])
-    y = {"title": {"text": "error of the angle", "standoff": 8}, "range": [0, math.pi + 0.1], **_TICKS}
+    y = {"title": {"text": "error of the angle"}, "range": [0, math.pi + 0.1], **_TICKS}
     note = "higher is better for the owner (a uniform guess π/2 ≈ 1.571 rad)"
     traces = [plots.scatter(attack, marks, looks[attack])]
     return plots.panel("Error of the angle", note, traces, plots.panel_layout(across, y, [uniform]))
@@ -222,7 +218,7 @@ def _rows(runs: Sequence[Run], looks: Mapping[str, Style]) -> Figure | None:
     for place, attack in enumerate(attacks):
         scores = [(i, run, run.primary("row").get(attack)) for i, run in enumerate(runs)]
         marks = [
-            Mark(_beside(i, 0.18, place, len(attacks)), score.value, score.ci, _told(run, safe(attack), score))
+            Mark(_beside(i, 0.18, place, len(attacks)), score.value, score.ci, _told(run, attack, score))
             for i, run, score in scores
             if score is not None
         ]
@@ -231,7 +227,7 @@ def _rows(runs: Sequence[Run], looks: Mapping[str, Style]) -> Figure | None:
     guesses = {i: 1 / run.d for i, run in enumerate(runs) if run.d > 1}
     shapes = [Reference("", plots.DASHED, (guess,)).shape([i - 0.42, i + 0.42]) for i, guess in guesses.items()]
     y = {
-        "title": {"text": metric_name("rate", "row"), "standoff": 8},
+        "title": {"text": metric_name("rate", "row")},
         "range": [0, min(1.03, 1.15 * max([*ends, *guesses.values()]))],
         "tickformat": ".0%",
     }
@@ -250,7 +246,7 @@ def _off_by(found: Sequence[tuple[Run, WrongKey]], looks: Mapping[str, Style], c
         ]
         traces.append(plots.scatter(run.title, marks, look) | {"mode": "lines+markers", "line": look.line})
     ends = [-0.1, math.pi + 0.1]
-    x = {"title": {"text": "angle between the keys", "standoff": 6}, "range": ends, **_TICKS}
+    x = {"title": {"text": "angle between the keys"}, "range": ends, **_TICKS}
     return plots.panel(
         "Accuracy against the angle between the keys",
         "0 is the right key, π its opposite",
@@ -273,7 +269,7 @@ def _drawn(found: Sequence[tuple[Run, WrongKey]], looks: Mapping[str, Style], ch
         traces.append(plots.scatter(run.title, [mark], look))
     values = sorted({wrong.d for _, wrong in found})
     ends = [values[0] - 0.7, values[-1] + 0.7]
-    x_axis = {"title": {"text": "d", "standoff": 6}, "range": ends, "tickvals": values}
+    x_axis = {"title": {"text": "d"}, "range": ends, "tickvals": values}
     return plots.panel(
         "Accuracy with a key drawn uniformly, against d",
         "filled: drawn uniformly; open: the right key",
@@ -288,17 +284,17 @@ def _beside(x: float, step: float, place: int, places: int) -> float:
 
 
 def _told(run: Run, what: str, score: Score | Reading) -> str:
-    return f"<b>{safe(run.title)}</b><br>{f'{what}: ' if what else ''}{measured(score)}"
+    return f"{run.title}\n{f'{what}: ' if what else ''}{measured(score)}"
 
 
 def _names(runs: Sequence[Run]) -> Figure:
     """The x axis of charts with one place per run; many runs are told by pointing at them."""
-    variants = [safe(str(run.params.get("variant", ""))) for run in runs]
+    variants = [str(run.params.get("variant", "")) for run in runs]
     names = [f"d = {run.d}" if run.d > 1 else run.mechanism for run in runs]
     if len(set(variants)) > 1:
-        names = [f"{name}<br>{variant}" for name, variant in zip(names, variants, strict=True)]
+        names = [f"{name}\n{variant}" for name, variant in zip(names, variants, strict=True)]
     elif len(set(names)) < len(names):
-        names = [safe(run.setting.replace(", ", "<br>")) or name for name, run in zip(names, runs, strict=True)]
+        names = [run.setting.replace(", ", "\n") or name for name, run in zip(names, runs, strict=True)]
     few = len(runs) <= _MOST_NAMES
     return {"range": [-0.6, len(runs) - 0.4], "tickvals": list(range(len(runs))), "ticktext": names if few else []}
 
@@ -306,4 +302,4 @@ def _names(runs: Sequence[Run]) -> Figure:
 def _accuracies(found: Sequence[tuple[Run, WrongKey]]) -> Figure:
     ends = [reading.ci[1] for _, wrong in found for reading in (*wrong.curve, wrong.uniform)]
     high = max([*ends, *(wrong.chance for _, wrong in found)])
-    return {"title": {"text": "accuracy", "standoff": 6}, "range": [0, max(1.06 * high, 0.05)], "tickformat": ".0%"}
+    return {"title": {"text": "accuracy"}, "range": [0, max(1.06 * high, 0.05)], "tickformat": ".0%"}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sfumato.core.score import Score, mixed_versions
 from sfumato.core.threats import CLAIM, LIST, MEMBERSHIP, RECONSTRUCTION, threat, title
+from sfumato.core.usefulness import useless
 from sfumato.report.audited_runs import Group, Run, by_method, in_order, most_private, owner_gain
 from sfumato.report.foreign_rows import compared, leaked
 from sfumato.report.guarantees import guarantee_sentence
@@ -50,8 +51,10 @@ def trust_warnings(runs: Sequence[Run]) -> tuple[str, ...]:
         f"The claimed ε = {run.guarantee.epsilon:.3g} of {run.title} is refuted: canaries show "
         f"ε ≥ {number(run.worst[CLAIM].value, run.worst[CLAIM].metric)} with 95 % confidence."
         for run in runs
-        if _refuted(run)
+        if refuted(run)
     ]
+    for run in runs:
+        warnings += [f"{run.title}: {said}." for said in useless(run.utility, students=run.traits.synthetic)]
     mixed = mixed_versions((score.attack, score.attack_version) for run in runs for score in run.attacks)
     warnings += [
         f"Figures of {attack} come from versions {listed([str(version) for version in versions])} of the attack "
@@ -127,12 +130,12 @@ def _claim_sentences(run: Run) -> list[str]:
     first = f"An auditor who sees the noisy answers shows ({score.attack}, {score.n:,} trials): {shown}."
     if claimed is None:
         return [first]
-    if _refuted(run):
+    if refuted(run):
         return [first, f"The claimed ε = {claimed:.3g} is REFUTED."]
     return [first, f"That does not contradict the claimed ε = {claimed:.3g}; it does not prove it either."]
 
 
-def _refuted(run: Run) -> bool:
+def refuted(run: Run) -> bool:
     """Whether canaries show more than is claimed."""
     claimed = run.guarantee.epsilon
     return CLAIM in run.worst and claimed is not None and run.worst[CLAIM].value > claimed

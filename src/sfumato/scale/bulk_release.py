@@ -45,9 +45,10 @@ def release_over(
     """Release ``source`` through the mechanism in ``path`` as ``out/release.parquet`` (a folder of files whose names
     sort in the order of the rows) and ``out/release.json``.
 
-    Options, labels, promise, warrant and papers are those of ``workflow.release_run``; ``source`` is Parquet: a file, a folder, a
-    named set or an address. Workers write finished parts into a hidden folder beside ``out``; the same command goes on
-    where it was stopped, and ``out`` appears when all is done. This process holds 8 or 16 bytes a record.
+    Options, labels, promise, warrant and papers are those of ``workflow.release_run``; ``source`` is Parquet: a file, a
+    folder, a named set or an address. Workers write finished parts into a hidden folder beside ``out``; the same
+    command goes on where it was stopped, and ``out`` appears when all is done. This process holds 8 or 16 bytes a
+    record.
 
     Raises:
         UsageError: The mechanism must know all records before the first one leaves, or ties a secret to where a record

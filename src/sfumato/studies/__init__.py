@@ -25,6 +25,7 @@ from sfumato.studies import (
     filter_users,
     phase,
     phase_critic,
+    protect_choice,
     ran,
     ran_background,
     synth,
@@ -58,6 +59,7 @@ _ALL: tuple[Study | Measurement, ...] = (
     ars_masks.STUDY,
     ars_bytes.STUDY,
     *ars_pooling.STUDIES,
+    *protect_choice.STUDIES,
 )
 _STUDIES = {study.name: study for study in _ALL}
 SCALES = ("smoke", "cpu", "full")

@@ -204,8 +204,8 @@ class MechanismConformance:
             return  # noise that protects has no seed
         near = _fitted_to_few(make, given, splits)
         for key, weight in near.state().items():
-            if key.endswith("basis"):
-                continue  # eigenvectors turn by any angle where eigenvalues are close
+            if key.endswith(("basis", "running_mean", "running_var")):
+                continue  # eigenvectors of close eigenvalues turn by any angle; a bias before a norm drifts freely
             assert torch.allclose(weight, far.state()[key], atol=0.02, rtol=0.02), key
         there_after_all = far.transform(few.x, private=few.private, seed=1)  # what was fitted there works here
         assert np.abs(released - there_after_all).max() <= 1e-3 * max(1.0, float(np.abs(released).max()))

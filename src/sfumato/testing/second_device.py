@@ -9,14 +9,14 @@ array. And stricter: nothing random may be drawn on it, as a seed would mean som
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
-from torch.utils._pytree import tree_flatten, tree_map
 
 from sfumato.core import compute
 from sfumato.core.accelerator import Placement
@@ -70,39 +70,74 @@ class _Device(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return _run(func, args, dict(kwargs or {}), doubles=self.doubles)
 
 
+class _Known(NamedTuple):
+    """What is known of an operation before it is called."""
+
+    moves: bool
+    draws: bool
+    shares: bool
+
+
+@cache
+def _known(func: Any) -> _Known:
+    moves = func in (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default)
+    shares = any(each.alias_info is not None for each in (*func._schema.arguments, *func._schema.returns))
+    return _Known(moves, _RANDOM in func.tags, shares)
+
+
 def _run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, doubles: bool) -> Any:
-    flat, _ = tree_flatten((args, kwargs))
+    flat = list(_leaves((args, kwargs)))
     tensors = [each for each in flat if isinstance(each, Tensor)]
     far = any(isinstance(each, Far) for each in tensors)
     aims = [each for each in flat if isinstance(each, torch.device)]
-    name = str(func)
-    if func in (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default):
-        pass  # what moves from one to the other
-    elif far and any(not isinstance(each, Far) and each.dim() > 0 for each in tensors):
-        raise WrongDevice(f"{name}: tensors of two devices: {[_shown(each) for each in tensors]}.")
+    moves, draws, shares = _known(func)
+    if far and not moves and any(not isinstance(each, Far) and each.dim() > 0 for each in tensors):
+        raise WrongDevice(f"{func}: tensors of two devices: {[_shown(each) for each in tensors]}.")
     onto = aims[-1] == DEVICE if aims else far
-    if onto and _RANDOM in func.tags:
-        raise WrongDevice(f"{name} draws on the device: a seed would mean something else there.")
-    if any(each.device == DEVICE and not isinstance(each, Far) for each in tensors):
-        raise WrongDevice(f"{name}: a tensor without numbers.")
+    if onto and draws:
+        raise WrongDevice(f"{func} draws on the device: a seed would mean something else there.")
+    if any(not isinstance(each, Far) and each.device == DEVICE for each in tensors):
+        raise WrongDevice(f"{func}: a tensor without numbers.")
     if not onto and not far:
         return func(*args, **kwargs)
-    near_args, near_kwargs = tree_map(_near, (args, kwargs))
-    found = func(*near_args, **near_kwargs)
+    found = func(*_each(_near, args), **_each(_near, kwargs))
     if not onto:
         return found
-    if not doubles and any(isinstance(x, Tensor) and x.dtype in _DOUBLES for x in tree_flatten(found)[0]):
-        raise WrongDevice(f"{name}: this device has no doubles.")
+    if not doubles and any(isinstance(x, Tensor) and x.dtype in _DOUBLES for x in _leaves(found)):
+        raise WrongDevice(f"{func}: this device has no doubles.")
     if func is torch.ops.aten.copy_.default and not isinstance(args[0], Far):
         return args[0]
-    shares = any(each.alias_info is not None for each in (*func._schema.arguments, *func._schema.returns))
     inference = torch.is_inference_mode_enabled() and not (shares and not args[0].is_inference())
     with torch.inference_mode(inference):  # a view of an ordinary tensor is one
-        out = tree_map(lambda x: Far(x) if isinstance(x, Tensor) else x, found)
-    if not far:
-        return out  # it has just come here, and shares nothing
+        out = _each(_far, found)
+    if not far or not shares:
+        return out  # it has just come here, or shares nothing
     with torch.inference_mode(False):  # which knows no aliases
         return return_and_correct_aliasing(func, args, kwargs, out)  # type: ignore[no-untyped-call]
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """Everything in what an operation is given or gives, which holds lists and mappings of names at most."""
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _leaves(each)
+    elif isinstance(value, dict):
+        yield from _leaves(list(value.values()))
+    else:
+        yield value
+
+
+def _each(change: Callable[[Any], Any], value: Any) -> Any:
+    """The same lists and mappings with every leaf changed."""
+    if isinstance(value, (list, tuple)):
+        return type(value)([_each(change, each) for each in value])
+    if isinstance(value, dict):
+        return {key: _each(change, each) for key, each in value.items()}
+    return change(value)
+
+
+def _far(value: Any) -> Any:
+    return Far(value) if isinstance(value, Tensor) else value
 
 
 def _near(value: Any) -> Any:

@@ -11,6 +11,7 @@ from sfumato.auditing.result import Say
 from sfumato.core import compute
 from sfumato.core.dataset import Splits
 from sfumato.core.run_folder import read_json
+from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.base import no_progress
 from sfumato.workflow.audit_jobs import Order, audit_job, made_ready
 from sfumato.workflow.audited_folder import opened, store, to_be_audited
@@ -36,6 +37,7 @@ def audit_run(
     jobs = places(compute.MOST_JOBS) if apart else 1
     if jobs == 1:
         return store(run, opened(run, effort, splits, controls or Controls(), say).audit(say), effort)
+    run.config(), load_mechanism(path)  # what is damaged is said before processes begin
     with TemporaryDirectory(dir=path, prefix=".controls-") as shared:  # where other machines see it
         order = Order(path, effort, Path(shared), compute.one_of(jobs))
         side_by_side([audit_job(order), *made_ready(order)], jobs, say, no_progress)

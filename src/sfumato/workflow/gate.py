@@ -12,10 +12,11 @@ from typing import Any, Literal
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.policy import UTILITY_METRICS, Policy, Threshold, kinds_required
-from sfumato.core.run_folder import RunFolder, read_json, write_json
+from sfumato.core.run_folder import USERS, RunFolder, read_json, write_json
 from sfumato.core.score import Score
 from sfumato.core.threats import title
 from sfumato.core.usefulness import served
+from sfumato.workflow.published_figures import floors, seen_by_others
 from sfumato.workflow.spent_budget import SLACK, BudgetLedger
 
 STORED, RELEASE = "gate.json", "release.json"
@@ -60,6 +61,33 @@ class Gate:
         return {"run": str(self.run), "passed": self.passed, "checks": [check.to_json() for check in self.checks]}
 
 
+@dataclass(frozen=True)
+class GatedFolders:
+    """The gates of everything that a path holds.
+
+    Of points to choose from (a sweep, releases side by side) one that passes is enough; of users all must pass.
+    """
+
+    gates: tuple[Gate, ...]
+    all_must: bool = False
+
+    @property
+    def passed(self) -> bool:
+        return (all if self.all_must else any)(gate.passed for gate in self.gates)
+
+    @property
+    def deciding(self) -> tuple[Gate, ...]:
+        """Those that the verdict is about: the ones that passed, where that is enough."""
+        chosen = tuple(gate for gate in self.gates if gate.passed)
+        return self.gates if self.all_must or not chosen else chosen
+
+
+def gate_all(path: Path, policy: Policy, *, ledger: Path | None = None) -> GatedFolders:
+    """Put the policy to a run, a release, every point of a sweep, or every user's run."""
+    gates = tuple(gate_folder(folder, policy, ledger=ledger) for folder in audited_folders(path))
+    return GatedFolders(gates, all_must=(path / USERS).is_file())
+
+
 def audited_folders(path: Path) -> list[Path]:
     """The run folder itself, or the points of a sweep, study or demo."""
     if (path / "scores.json").is_file() or (path / RELEASE).is_file():
@@ -68,14 +96,18 @@ def audited_folders(path: Path) -> list[Path]:
         points = [path / name for name in read_json(path / "front.json")["points"]]
         missing = next((point for point in points if not (point / "scores.json").is_file()), None)
         if missing is not None:
-            raise DataError(f"{missing} has not been audited yet: run the same sweep again, it goes on.")
+            users = (path / USERS).is_file()
+            again = f"run 'sfumato audit {path}'" if users else "run the same sweep again, it goes on"
+            raise DataError(f"{missing} has not been audited yet: {again}.")
+        if not points:
+            raise DataError(f"{path} holds no point: run the same command again, it goes on.")
         return points
     if (path / "config.toml").is_file():
         raise DataError(f"{path} has not been audited: run 'sfumato audit {path}' first.")
     raise DataError(f"{path} holds no audit (no scores.json): name a run folder, a sweep or the audit of a release.")
 
 
-def gate(path: Path, policy: Policy, *, today: datetime.date | None = None, ledger: Path | None = None) -> Gate:
+def gate_folder(path: Path, policy: Policy, *, today: datetime.date | None = None, ledger: Path | None = None) -> Gate:
     """Put the policy to the audit in one folder, or to the figures that a release carries.
 
     What was spent on the same records is in the ``ledger`` of the data, by default beside them.
@@ -123,20 +155,24 @@ def checks_of(
     scores: Mapping[str, Any], policy: Policy, *, today: datetime.date | None = None, spent: float | None = None
 ) -> Iterator[Check]:
     """Every limit of a policy, and that the release is of use, held against scores; ``spent`` is the ε of everything
-    that was done with the same records."""
+    that was done with the same records. Figures count as others may see them (``workflow.published_figures``)."""
     today = today or datetime.date.today()
+    promise = Guarantee.from_json(scores["guarantee"])
+    scores = seen_by_others(scores, promise)
     if policy.review is not None:
         late = today > policy.review
         said = f"the policy was to be reviewed by {policy.review}" if late else f"valid until {policy.review}"
         yield Check(f"review by {policy.review}", "failed" if late else "passed", said)
     for threshold in policy.thresholds:
-        if threshold.limit == "min" and threshold.what in UTILITY_METRICS:
+        if threshold.what in UTILITY_METRICS:
             yield from _utility(scores, threshold)
         elif threshold.limit == "max-group":
             yield from _groups(scores, threshold)
+        elif threshold.limit == "max-share":
+            yield from _shares(scores, threshold)
         else:
             yield from _threats(scores, threshold)
-    yield from _guarantee(Guarantee.from_json(scores["guarantee"]), policy)
+    yield from _guarantee(promise, policy)
     if policy.epsilon_total is not None:
         yield _total(policy.epsilon_total, spent)
     yield from _useful(scores)
@@ -165,8 +201,13 @@ def _utility(scores: Mapping[str, Any], asked: Threshold) -> Iterator[Check]:
         served = f"it served {', '.join(labels)}" if labels else "it served no label"
         yield _missing(asked, f"the audit has no such figure: {served}")
     for label in dict.fromkeys(s["target"] for s in found):
-        best = max((s for s in found if s["target"] == label), key=lambda s: float(s["ci"][0]))
-        yield _compared(asked, best["ci"][0], best["ci"][0] >= asked.value, _figure(best), label)
+        read = [s for s in found if s["target"] == label]
+        if asked.limit == "max":  # an error
+            best = min(read, key=lambda s: float(s["ci"][1]))
+            yield _compared(asked, best["ci"][1], best["ci"][1] <= asked.value, _figure(best), label)
+        else:
+            best = max(read, key=lambda s: float(s["ci"][0]))
+            yield _compared(asked, best["ci"][0], best["ci"][0] >= asked.value, _figure(best), label)
 
 
 def _threats(scores: Mapping[str, Any], asked: Threshold) -> Iterator[Check]:
@@ -183,11 +224,41 @@ def _threats(scores: Mapping[str, Any], asked: Threshold) -> Iterator[Check]:
                 yield _missing(asked, f"{weak}; limit {score['metric']} instead", label)
                 continue
             found = score["leakage_ci"][1]
-            yield _compared(asked, found, found <= asked.value, _figure(score), label)
+            said = f"{_figure(score)}{_floor(scores, asked, label)}"
+            yield _compared(asked, found, found <= asked.value, said, label)
         elif score["better_for_owner"] == "higher":
             yield _compared(asked, score["ci"][0], score["ci"][0] >= asked.value, _figure(score), label)
         else:
             yield _compared(asked, score["ci"][1], score["ci"][1] <= asked.value, _figure(score), label)
+
+
+def _floor(scores: Mapping[str, Any], asked: Threshold, label: str | None) -> str:
+    """That no release can keep a limit on leakage, where the utility label tells as much; "" if it does not."""
+    told = [
+        s
+        for s in scores.get("floors", floors(scores.get("attacks", ())))
+        if (s["threat"], s["target"]) == (asked.what, label) and s["leakage_ci"] is not None
+    ]
+    surest = max(told, key=lambda s: float(s["leakage_ci"][0]), default=None)
+    if surest is None or surest["leakage_ci"][0] <= asked.value:
+        return ""
+    return (
+        f"; OUT OF REACH: {surest['follows']} tells {_percent(surest['leakage_ci'][0])} or more of it by itself, so "
+        f"that no release that serves {surest['follows']} as well keeps this limit"
+    )
+
+
+def _shares(scores: Mapping[str, Any], asked: Threshold) -> Iterator[Check]:
+    """The share of people of whom most is leaked."""
+    exposure = scores.get("exposure", {})
+    keys = _keys(exposure, asked)
+    if not keys:
+        yield _missing(asked, "the audit has no figure for each person by this threat")
+    for key in keys:
+        above = exposure[key]["share_above"]
+        said = f"{_percent(above['share'])} of people leak more than {_percent(above['threshold'])}"
+        label = key.partition(":")[2] or None
+        yield _compared(asked, above["ci"][1], above["ci"][1] <= asked.value, said, label)
 
 
 def _groups(scores: Mapping[str, Any], asked: Threshold) -> Iterator[Check]:
@@ -204,7 +275,8 @@ def _groups(scores: Mapping[str, Any], asked: Threshold) -> Iterator[Check]:
             continue
         worst = max(groups, key=lambda one: float(one["leakage_ci"][1]))
         found = worst["leakage_ci"][1]
-        said = f"{worst['column']} = {worst['value']}, {worst['people']} people, leakage {_percent(worst['leakage'])}"
+        people = f", {worst['people']} people" if "people" in worst else ""
+        said = f"{worst['column']} = {worst['value']}{people}, leakage {_percent(worst['leakage'])}"
         yield _compared(asked, found, found <= asked.value, said, label)
 
 

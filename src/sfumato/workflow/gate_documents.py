@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from sfumato.core.policy import Policy
 from sfumato.core.run_folder import atomic, write_json
-from sfumato.workflow.gate import Gate
+from sfumato.workflow.gate import GatedFolders
 from sfumato.workflow.signing import write_envelope
 
 STATEMENT = "https://in-toto.io/Statement/v1"
@@ -19,35 +19,48 @@ TEST_RESULT = "https://in-toto.io/attestation/test-result/v0.1"
 _TESTED = ("scores.json", "mechanism.json", "config.toml", "release.json", "release.parquet")
 
 
-def write_junit(path: Path, gates: Sequence[Gate]) -> None:
-    """One test suite for each audited folder, one case for each limit."""
+def write_junit(path: Path, found: GatedFolders) -> None:
+    """One test suite for each audited folder, one case for each limit.
+
+    What fails of a point is skipped if the verdict is about another one, which passed.
+    """
     root = ElementTree.Element("testsuites", name="sfumato gate")
-    for gate in gates:
+    for gate in found.gates:
+        passed_over = found.passed and gate not in found.deciding
         failed = [check for check in gate.checks if not check.passed]
         suite = ElementTree.SubElement(
-            root, "testsuite", name=str(gate.run), tests=str(len(gate.checks)), failures=str(len(failed))
+            root,
+            "testsuite",
+            name=str(gate.run),
+            tests=str(len(gate.checks)),
+            failures=str(0 if passed_over else len(failed)),
+            skipped=str(len(failed) if passed_over else 0),
         )
         for check in gate.checks:
             case = ElementTree.SubElement(suite, "testcase", name=check.asked, classname=str(gate.run))
-            if check in failed:
+            if check in failed and passed_over:
+                ElementTree.SubElement(case, "skipped", message=f"another point passes; here: {check.because}")
+            elif check in failed:
                 ElementTree.SubElement(case, "failure", message=check.because, type=check.outcome)
     with atomic(path) as part:
         ElementTree.ElementTree(root).write(part, encoding="utf-8", xml_declaration=True)
 
 
-def write_statement(path: Path, gates: Sequence[Gate], policy: Policy, key: Path | None = None) -> None:
+def write_statement(path: Path, found: GatedFolders, policy: Policy, key: Path | None = None) -> None:
     """An in-toto statement of the predicate ``test-result``: what was tested, by which policy, with what result.
 
     With a ``key`` it is in a DSSE envelope, signed.
     """
     if key is None:
-        write_json(path, statement(gates, policy))
+        write_json(path, statement(found, policy))
     else:
-        write_envelope(path, statement(gates, policy), key)
+        write_envelope(path, statement(found, policy), key)
 
 
-def statement(gates: Sequence[Gate], policy: Policy) -> dict[str, Any]:
-    several = len(gates) > 1
+def statement(found: GatedFolders, policy: Policy) -> dict[str, Any]:
+    """The verdict; of points to choose from it is about those that passed, if any did."""
+    gates = found.deciding
+    several = len(found.gates) > 1
     names = {
         good: [
             f"{gate.run.name}: {check.asked}" if several else check.asked
@@ -57,7 +70,7 @@ def statement(gates: Sequence[Gate], policy: Policy) -> dict[str, Any]:
         ]
         for good in (True, False)
     }
-    result = "PASSED" if all(gate.passed for gate in gates) else "FAILED"
+    result = "PASSED" if found.passed else "FAILED"
     subjects = [subject for gate in gates for subject in _subjects(gate.run)]
     return _statement(subjects, result, _configuration(policy), names[True], names[False])
 

@@ -1,6 +1,7 @@
 """The content of ``release.json``: everything that the papers of a release say, as plain values.
 
-The card, ``croissant.json`` and the registry's entry are rendered from it alone, so that they can be checked against it.
+The card, ``croissant.json`` and the registry's entry are rendered from it alone, so that they can be checked against
+it.
 """
 
 from __future__ import annotations
@@ -14,19 +15,15 @@ from typing import Any
 from sfumato import __version__
 from sfumato.core.guarantee import Guarantee
 from sfumato.core.schema import Schema
-from sfumato.core.score import Score
-from sfumato.core.threats import described
 from sfumato.core.traits import Traits
-from sfumato.core.usefulness import useless
 from sfumato.privacy.attacker_bounds import bounds_of
 from sfumato.report.release_papers import FORMAT
 from sfumato.workflow.gate import Check
+from sfumato.workflow.published_figures import audit_of_release
 from sfumato.workflow.warrant import Evidence, Warrant
 
 VALID_DAYS = 365
 """After so many days without a review date of its own, a release wants a new audit."""
-_COUNTS = ("n", "people")
-_NEVER = ("seconds",)
 
 
 def record_of(
@@ -49,13 +46,14 @@ def record_of(
     until = policy.review if policy is not None and policy.review else today + datetime.timedelta(days=VALID_DAYS)
     bounds = bounds_of(promise)
     failed = "" if evidence.lacking else _failed(checks)
-    audit = None if evidence.scores is None else _audit(evidence.scores, promise, traits)
+    audit = None if evidence.scores is None else audit_of_release(evidence.scores, promise, traits)
     unserved = [f"{sentence}." for sentence in (audit or {}).get("useless", ())]
     return {
+        "unaudited": evidence.lacking or failed,
+        "warnings": [*facts["warnings"], *unserved],
         "format": FORMAT,
         "sfumato": __version__,
         "created": today.isoformat(),
-        "unaudited": evidence.lacking or failed,
         "about": {
             **{
                 name: getattr(warrant, name) or (getattr(policy, name) if policy else "")
@@ -65,8 +63,7 @@ def record_of(
         },
         "valid_until": until.isoformat(),
         "tuning": warrant.tuning,
-        **facts,
-        "warnings": [*facts["warnings"], *unserved],
+        **{name: value for name, value in facts.items() if name != "warnings"},
         "kind": schema.kind,
         "data": "" if evidence.scores is None else str(evidence.scores["data"]),
         "utility": list(schema.utility),
@@ -93,42 +90,6 @@ def _gate(policy: Mapping[str, Any], digest: str, checks: Sequence[Check]) -> di
         "passed": all(check.passed for check in checks),
         "checks": [check.to_json() for check in checks],
     }
-
-
-def _audit(scores: Mapping[str, Any], promise: Guarantee, traits: Traits) -> dict[str, Any]:
-    """The figures that a recipient may see: none of a record, and of a dp release no number of people either."""
-    hidden = (*_NEVER, *(_COUNTS if promise.kind == "dp" else ()))
-
-    def figure(score: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in score.items() if name not in hidden}
-
-    primary = [score for score in scores["attacks"] if score["primary"]]
-    tried = {(score["attack"], score["attack_version"]): score for score in primary}
-    utility = [Score.from_json(score) for score in scores["utility"]]
-    return {
-        "traits": dict(scores["traits"]),
-        "audited": {name: scores["audited"][name] for name in ("sfumato", "weights")},
-        "effort": {name: value for name, value in scores["effort"].items() if isinstance(value, int)},
-        "utility": [figure(score) for score in scores["utility"]],
-        "useless": list(useless(utility, students=traits.synthetic)),
-        "worst": {threat: figure(score) for threat, score in scores["worst"].items()},
-        "membership": [figure(s) for s in scores["attacks"] if s["threat"] == "membership" and not s["primary"]],
-        "floors": [figure(s) for s in scores["attacks"] if s["follows"] and s["metric"] in ("accuracy", "r2")],
-        "exposure": {key: _groups(one, promise) for key, one in scores["exposure"].items()},
-        "attacks": [
-            {"attack": name, "version": version, "threat": score["threat"], "target": score["target"]}
-            for (name, version), score in tried.items()
-        ],
-        "skipped": [dict(one) for one in scores["skipped"]],
-        "threats": described(score["threat"] for score in primary),
-    }
-
-
-def _groups(exposed: Mapping[str, Any], promise: Guarantee) -> dict[str, Any]:
-    """The groups of one threat, without the records that leak most."""
-    hidden = _COUNTS if promise.kind == "dp" else ()
-    groups = [{name: value for name, value in group.items() if name not in hidden} for group in exposed["groups"]]
-    return {"attack": exposed["attack"], "metric": exposed["metric"], "groups": groups}
 
 
 def columns_of(folder: Path) -> list[dict[str, Any]]:

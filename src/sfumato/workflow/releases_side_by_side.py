@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from sfumato.auditing.result import Say
 from sfumato.core import compute
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.run_folder import read_json, write_json
+from sfumato.data.reconciled_tables import reconcile
 from sfumato.workflow.compare import claim, same_attacks
 from sfumato.workflow.processes import Job, places, side_by_side
 from sfumato.workflow.release_audit import audit_release
@@ -78,24 +78,20 @@ def audit_releases(
         raise DataError(f"{missing} does not exist.")
     of = {"owner": str(owner), "holdout": str(holdout), "private": list(private), "id": id, "seed": seed}
     folders = [out / "points" / name for name in names]
-    fresh = not (out / "front.json").exists()
-    claim(out, {"points": [f"points/{name}" for name in names], "releases": [str(path) for path in releases], **of})
-    asked = {"owner": owner, "holdout": holdout, "private": tuple(private), "id": id, "effort": effort, "seed": seed}
     open_ones = [
         (path, folder) for path, folder in zip(releases, folders, strict=True) if not (folder / "scores.json").exists()
     ]
+    for path, _ in open_ones:  # before hours of work: a file that cannot be audited, or a column that is not there
+        reconcile(path, owner, holdout, private=private, id=id, seed=seed)
+    claim(out, {"points": [f"points/{name}" for name in names], "releases": [str(path) for path in releases], **of})
+    asked = {"owner": owner, "holdout": holdout, "private": tuple(private), "id": id, "effort": effort, "seed": seed}
     beside = min(max(1, len(open_ones)), places(compute.MOST_JOBS))
     machine = compute.one_of(beside)
     jobs = [
         Job(path.stem, _audited, {"release": path, "folder": folder, "machine": machine, "asked": asked})
         for path, folder in open_ones
     ]
-    try:
-        side_by_side(jobs, beside, say, lambda *_: None)
-    except (UsageError, DataError):
-        if fresh and not any((folder / "scores.json").exists() for folder in folders):
-            shutil.rmtree(out)  # what was typed or given is wrong: nothing is left that a right command stumbles over
-        raise
+    side_by_side(jobs, beside, say, lambda *_: None)
     results = [_result(name, folder, effort) for name, folder in zip(names, folders, strict=True)]
     same_attacks(results, out)
     return results

@@ -39,8 +39,8 @@ def sample_run(
     """So many synthetic records of the run in ``path``, in the original columns and types, and a card.
 
     ``out/release.parquet``, or with ``pictures`` a PNG file for each record and ``labels.csv``. ``given`` asks for one
-    class: {"digit": "3"}. The folder appears when it is complete. Drawing costs no budget: draw as often as you like. The
-    ``warrant`` says under what authority they leave, and the ``ledger`` what the fit's records have cost in all.
+    class: {"digit": "3"}. The folder appears when it is complete. Drawing costs no budget: draw as often as you like.
+    The ``warrant`` says under what authority they leave, and the ``ledger`` what the fit's records have cost in all.
 
     Raises:
         GateFailed: No audit counts or the policy is not passed, and the warrant does not say ``unaudited``.
@@ -58,7 +58,8 @@ def sample_run(
     promised = mechanism.guarantee().beside(leaving)
     check_key(warrant.key)
     evidence = cleared(path, warrant, bool(leaving), promised)
-    books = BudgetLedger.of(run.config()["data"]["source"], ledger) if promised.kind == "dp" else None
+    source = run.config()["data"].get("source", ledger)  # a fit on arrays has no file that a ledger lies beside
+    books = BudgetLedger.of(source, ledger) if promised.kind == "dp" and source else None
     digest = hashlib.sha256()
     with writable(out) as part:
         write = _write_pictures if pictures else _write_parquet

@@ -69,7 +69,7 @@ def _signer(key: Path) -> Any:
     from securesystemslib.signer import CryptoSigner
 
     try:
-        return CryptoSigner(load_pem_private_key(_read(key), password=None))  # type: ignore[arg-type]
+        return CryptoSigner(load_pem_private_key(_read(key), password=None))
     except TypeError:
         raise UsageError(
             f"{key} is locked by a passphrase: give a key without one, kept where only you read."
@@ -85,10 +85,11 @@ def _public(key: Path) -> Any:
     from securesystemslib.signer import SSlibKey
 
     try:
-        return SSlibKey.from_crypto(load_pem_public_key(_read(key)))  # type: ignore[arg-type]
+        return SSlibKey.from_crypto(load_pem_public_key(_read(key)))
     except (ValueError, UnsupportedAlgorithm):
         raise UsageError(
-            f"{key} is no public key in PEM: 'openssl pkey -in key.pem -pubout -out key.pub' takes it from a private one."
+            f"{key} is no public key in PEM: 'openssl pkey -in key.pem -pubout -out key.pub' takes it from a private "
+            "one."
         ) from None
 
 

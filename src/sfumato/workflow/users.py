@@ -14,7 +14,7 @@ import numpy as np
 from sfumato.auditing import CPU, Effort
 from sfumato.core.dataset import Dataset, IntArray
 from sfumato.core.errors import DataError, UsageError
-from sfumato.core.run_folder import RunFolder, atomic, read_json, write_json
+from sfumato.core.run_folder import USERS, RunFolder, atomic, read_json, write_json
 from sfumato.data import load_splits
 from sfumato.data.label_expressions import parse
 from sfumato.mechanisms import load_mechanism, mechanism_class
@@ -31,7 +31,6 @@ from sfumato.workflow.sealed_splits import sealed
 COLUMNS = ("user", "private", "utility")
 WHOSE = ("id", "rows")
 """Either says which records are a user's: by the column --id of the data, or by their places among the owner's."""
-USERS = "users.json"
 MOST_USERS = 1000
 """Each has a copy of the labels in memory while they train."""
 _NAMED = 5

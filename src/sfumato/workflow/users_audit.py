@@ -9,10 +9,9 @@ from typing import Any
 from sfumato.auditing import CPU, Effort
 from sfumato.auditing.result import Say
 from sfumato.core import compute
-from sfumato.core.run_folder import read_json
+from sfumato.core.run_folder import USERS, read_json
 from sfumato.workflow.auditing import audit_run
 from sfumato.workflow.processes import Job, places, side_by_side
-from sfumato.workflow.users import USERS
 
 
 def is_users_folder(path: Path) -> bool:

@@ -91,7 +91,10 @@ def cleared(run: Path, warrant: Warrant, labels: bool, promise: Guarantee) -> Ev
                 f"{run} may not release: {found.lacking}. Run 'sfumato audit {run}{again}', or say --unaudited."
             )
         return found
-    return passed(found, found.checks(promise, labels, None), warrant)
+    if found.policy is None:
+        return found
+    before = replace(found, policy=replace(found.policy, epsilon_total=None))  # what all cost is known at the end
+    return replace(passed(before, before.checks(promise, labels, None), warrant), policy=found.policy)
 
 
 def passed(found: Evidence, checks: tuple[Check, ...], warrant: Warrant) -> Evidence:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.attacks.base import Guess
-from sfumato.attacks.coded_rows import distances, nearest, row_keys
+from sfumato.attacks.coded_rows import nearest, row_keys
 from sfumato.attacks.held_out import HeldOutAttack, candidates_of
 from sfumato.core.dataset import Dataset, FloatArray
 from sfumato.core.knowledge import Knowledge
@@ -18,6 +18,8 @@ from sfumato.core.release import Release
 
 NEAR = 0.01
 """The share of strangers that count as nearly copied."""
+_CELLS = 2_000_000
+"""Pairs of rows that are compared at once."""
 _RARE = 0.75
 """Rare are those who are further from everybody else's records than this share of the candidates."""
 
@@ -73,26 +75,46 @@ class NearCopies(CopyAttack):
 
 
 class PartCopies(CopyAttack):
-    """Shares more exact values with one released row than 99 % of other people do: copies with gaps, blends of rows."""
+    """Shares more with one released row than 99 % of other people do: copies with gaps, rows blended or mixed up.
+
+    A value that both have counts by how rare it is, −log of its share among the released rows or the attacker's own
+    people, whichever is larger. So two rare values of one row outweigh all that half of the people have in common.
+    """
 
     name = "copy-part"
     title = "Much of the row"
-    how = "shares more exact values with one released row than 99 % of other people"
+    how = "shares more values with one released row, rare ones counting more, than 99 % of other people"
+    version = 3
 
     def guess(self, release: Release, knowledge: Knowledge) -> FloatArray:
-        shared = [
-            _most_shared(points, release.payload, knowledge)
-            for points in (candidates_of(knowledge).x, knowledge.auxiliary.x)
-        ]
+        own, released = knowledge.auxiliary.x, release.payload
+        shared = [_most_shared(points, released, own) for points in (candidates_of(knowledge).x, own)]
         return (shared[0] > np.quantile(shared[1], 1.0 - NEAR)).astype(np.float32)
 
 
-def _most_shared(points: FloatArray, among: FloatArray, knowledge: Knowledge) -> Values:
-    """How many columns each point has in common with the released row that has most, rare values counting more."""
-    from dataclasses import replace
-
-    codes = [replace(column, categories=max(1, column.categories)) for column in knowledge.columns]
+def _most_shared(points: FloatArray, among: FloatArray, own: FloatArray) -> Values:
+    """The most that each point has in common with one row."""
+    weights = np.stack([_rarity(*columns) for columns in zip(points.T, among.T, own.T, strict=True)], axis=1)
+    rows = np.asfortranarray(among)
     found = np.empty(len(points))
-    for where, apart in distances(points, among, codes):
-        found[where] = len(codes) - apart.min(axis=1)
+    block = max(1, _CELLS // max(1, len(among)))
+    for start in range(0, len(points), block):
+        where = slice(start, start + block)
+        common = np.zeros((len(points[where]), len(among)), dtype=np.float32)
+        for place in range(points.shape[1]):
+            equal = points[where, place, None] == rows[None, :, place]
+            common += equal * weights[where, place, None]
+        found[where] = common.max(axis=1)
     return found
+
+
+def _rarity(values: FloatArray, among: FloatArray, own: FloatArray) -> FloatArray:
+    """−log of each value's share; what nobody has counts as what one has."""
+    shares = [_share(values, part) for part in (among, own)]
+    return -np.log(np.maximum(*shares)).astype(np.float32)
+
+
+def _share(values: FloatArray, among: FloatArray) -> Values:
+    ordered = np.sort(among)
+    count = np.searchsorted(ordered, values, "right") - np.searchsorted(ordered, values, "left")
+    return np.asarray(np.maximum(count, 1) / max(1, len(among)), dtype=np.float64)

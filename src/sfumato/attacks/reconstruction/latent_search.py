@@ -28,6 +28,8 @@ class LatentSearch(EncoderInversion):
     the attacker trains on records of its own. Of many drawn records those with the nearest features start the search.
     """
 
+    version = 2
+
     name = "inverse-latent"
     title = "argmin G(z)"
     how = "an optimiser looks among the records that a generative model can draw"

@@ -29,11 +29,14 @@ from sfumato.mechanisms.ars.party import Defence, SharingParty
 from sfumato.mechanisms.ars.party_networks import PartyNetworks
 from sfumato.mechanisms.ars.party_stages import PartyStages
 from sfumato.mechanisms.ars.published_encoder import Published, check_settings, odd_setting, public_schema
+from sfumato.mechanisms.ars.shipped_party import hardened_halves, published_halves
 from sfumato.mechanisms.ars.training_stages import TrainingStage, train_stages
 from sfumato.mechanisms.base import Mechanism, Progress, no_progress
 from sfumato.mechanisms.device_secret import check_secret, check_secret_file, derived, device_secret, drawn_secret
+from sfumato.mechanisms.halves import Halves
 from sfumato.mechanisms.parameters import anything, choice, flag, learning_rate, number, whole
 from sfumato.mechanisms.record_checks import check_records
+from sfumato.mechanisms.search_space import KnobRange, SearchSpace
 
 __all__ = ["ARS", "Published"]
 
@@ -59,6 +62,19 @@ class ARS(Mechanism):
     name = "ars"
     serves_numbers = True
     knob = "epsilon"
+    searched = (
+        SearchSpace(
+            "features",
+            against=("attribute", "reconstruction"),
+            knobs={
+                "epsilon": KnobRange(0.25, 6.0, log=True),
+                "strength": KnobRange(0.03, 3.0, log=True),
+                "keep": (0, 2, 8, 16),
+            },
+            starts=({"epsilon": 1.0}, {"epsilon": 2.0, "strength": 0.5}, {"epsilon": 2.0, "keep": 2}),
+            fixed={"keyed": False},  # the owner releases a file, and no device comes back to it
+        ),
+    )
 
     epsilon: float = number(default=1.0, low=0.0, high=1e3, help="noise in deviations of a latent; no budget")
     variant: Variant = choice(default="hardened", options=get_args(Variant), help="our scheme, or the paper's")
@@ -322,6 +338,19 @@ class ARS(Mechanism):
         other._train(other._protecting_stages(data), None, no_progress)
         other._settle()
         return other
+
+    def halves(self) -> Halves:
+        """Of one party: what the initiator publishes, with this run's defence."""
+        if len(self.blocks_) > 1:
+            raise UsageError(
+                f"{self.name}: with split=columns each party keeps an encoder of its own, and no device has a whole "
+                "record: export a run with split=rows."
+            )
+        party, schema = self.parties_[0], self.schema_
+        if self.variant == "published":
+            return published_halves(party, schema, self.width, self.defence_, keyed=self.keyed)
+        tasks = self._networks.adversaries[0].tasks
+        return hardened_halves(party, schema, tasks, self.width, self.epsilon, keyed=self.keyed)
 
     def check_writing(self, *, again: bool = False) -> None:
         if self.keyed:

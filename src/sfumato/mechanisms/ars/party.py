@@ -77,7 +77,12 @@ class SharingParty:
         return _rounded(z + epsilon * noise, epsilon) if epsilon > 0.0 else z
 
 
+def rounding_step(epsilon: float) -> float:
+    """About ε/1000, a power of two: the last bits of a sum tell what was added, which no noise of this size hides."""
+    return 2.0 ** (math.floor(math.log2(epsilon)) - 10)
+
+
 def _rounded(values: DoubleArray, epsilon: float) -> FloatArray:
-    """To steps of about ε/1000: the last bits of a sum tell what was added, which no noise of this size hides."""
-    step = 2.0 ** (math.floor(math.log2(epsilon)) - 10)
+    """To steps of about ε/1000."""
+    step = rounding_step(epsilon)
     return (np.round(values / step) * step).astype(np.float32)

@@ -5,8 +5,8 @@ constant:
 
     r(x) = x − W⁻¹ P W (x − μ),    W = Σ_xx^−½,  P the projection onto the columns of W Σ_xz
 
-with z the one-hot private labels. Nothing is drawn, and a release needs no label. What is not linear stays: a
-curved reader, or one that asks two numbers together, finds the label again.
+with z the one-hot private labels, and the value of one that is a number. Nothing is drawn, and a release needs no
+label. What is not linear stays: a curved reader, or one that asks two numbers together, finds the label again.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism, Progress
+from sfumato.mechanisms.halves import Halves, plain_halves
+from sfumato.mechanisms.label_targets import target, told, widths
 from sfumato.mechanisms.parameters import whole
 from sfumato.mechanisms.record_checks import check_private
+from sfumato.mechanisms.search_space import SearchSpace
 from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 _TOLERANCE = 0.01
@@ -81,6 +84,7 @@ class LEACE(Mechanism):
     """
 
     name = "leace"
+    searched = (SearchSpace("features", against=("attribute",), cost=0.1),)
 
     widest: int = whole(default=4096, low=2, high=20_000, help="most numbers in a record")
 
@@ -96,7 +100,7 @@ class LEACE(Mechanism):
                 f"leace: records have {schema.size} numbers, more than widest={self.widest}: erase from features "
                 "(sfumato fit dnn, vae …) instead, or give a larger widest."
             )
-        self.eraser_ = Eraser(schema.size, sum(len(classes) for classes in schema.private.values()))
+        self.eraser_ = Eraser(schema.size, sum(widths(schema, list(schema.private))))
 
     def _fit(self, data: Dataset, run: RunFolder | None, progress: Progress, start: Mechanism | None) -> None:
         if not data.private:
@@ -107,10 +111,7 @@ class LEACE(Mechanism):
                 "carries what was read of the label, for everybody else to read. Erase from features (a dnn) instead."
             )
         codes = check_private(data.private, data.schema, len(data), self.name, data.name)
-        parts = [
-            nn.functional.one_hot(as_tensor(codes[label]), len(classes))
-            for label, classes in data.schema.private.items()
-        ]
+        parts = [told(target(label, codes[label], data.schema), data.schema.width(label)) for label in codes]
         self.eraser_.learn(as_tensor(data.x).flatten(1), torch.cat(parts, dim=1))
         progress(1, 1, {"erased": float((self.eraser_.right.square().sum(0) > 0).sum())})
 
@@ -119,6 +120,10 @@ class LEACE(Mechanism):
 
     def public_encoder(self) -> nn.Module:
         return self.eraser_
+
+    def halves(self) -> Halves:
+        """The eraser; whoever reads such vectors already reads these."""
+        return plain_halves(self.eraser_, None, self.schema_, ())
 
     def guarantee(self) -> Guarantee:
         return empirical(

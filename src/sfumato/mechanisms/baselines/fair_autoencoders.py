@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -24,8 +25,11 @@ from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism, Progress
 from sfumato.mechanisms.baselines.mmd import groups_mmd
+from sfumato.mechanisms.filter.base_networks import Spread
 from sfumato.mechanisms.filter.binary_columns import BinaryColumns
 from sfumato.mechanisms.filter.vae_networks import elu_chain, kl_to_prior, posterior
+from sfumato.mechanisms.halves import Half, Halves, noise_port, payload_port, private_port, reader, record_port
+from sfumato.mechanisms.halves.shipped_networks import Told
 from sfumato.mechanisms.label_targets import label_loss, target, told
 from sfumato.mechanisms.parameters import learning_rate, number, whole
 from sfumato.mechanisms.training import CONTINUED, train
@@ -122,6 +126,11 @@ class FairAutoencoder(Mechanism):
         mean, variance = (part.numpy() for part in self.posterior(x, private))
         return np.asarray(mean + np.sqrt(variance) * randomness.normal(mean.shape), dtype=np.float32)
 
+    def halves(self) -> Halves:
+        """z ~ q(z|x, s) on the device."""
+        inputs = (record_port(self.schema_), private_port(self.schema_), noise_port((self.latent,), "normal"))
+        return Halves(Half(Told(self.columns_, Spread(self.encoder_)), inputs, payload_port((self.latent,))))
+
     def _modules(self) -> dict[str, nn.Module]:
         return {"columns": self.columns_, "encoder": self.encoder_, "decoder": self.decoder_}
 
@@ -175,6 +184,12 @@ class VFAE(FairAutoencoder):
     def predict(self, payload: FloatArray) -> FloatArray:
         """Logits of q(y|z₁)."""
         return forward_in_batches(self.classifier_, as_tensor(payload)).numpy()
+
+    def halves(self) -> Halves:
+        """z₁ ~ q(z₁|x, s) on the device, q(y|z₁) in the cloud."""
+        served = next(iter(self.schema_.utility))
+        cloud = reader(self.classifier_, payload_port((self.latent,)), self._classes)
+        return replace(super().halves(), cloud=cloud, labels=(served,))
 
     def guarantee(self) -> Guarantee:
         return empirical(

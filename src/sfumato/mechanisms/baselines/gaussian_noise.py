@@ -18,7 +18,10 @@ from sfumato.core.randomness import Randomness
 from sfumato.core.run_folder import RunFolder
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism, Progress
+from sfumato.mechanisms.filter.base_networks import networks_of
 from sfumato.mechanisms.filter.latent_mechanism import LatentMechanism
+from sfumato.mechanisms.halves import Half, Halves, noise_port, payload_port, record_port
+from sfumato.mechanisms.halves.shipped_networks import Clipped
 from sfumato.mechanisms.parameters import number
 from sfumato.privacy.gaussian_mechanism import budget_needed, gaussian_epsilon, sigma_for_budget
 
@@ -74,6 +77,14 @@ class Gaussian(LatentMechanism):
         z = mean + variance.sqrt() * torch.as_tensor(randomness.normal(shape)).float()
         z = z * (self._radius() / z.norm(dim=1, keepdim=True)).clamp(max=1.0)
         return np.asarray(z.numpy() + self.sigma_ * randomness.normal(shape), dtype=np.float32)
+
+    def halves(self) -> Halves:
+        """Base, clip and noise on the device; it has no receiver of its own."""
+        schema, d, records = self.schema_, self.base_.latent, self.output == "data"
+        posterior, decoder = networks_of(self.base_, self.output)
+        network = Clipped(posterior, d, self._radius(), self.sigma_, decoder)
+        payload = payload_port(schema.shape if records else (d,), records=records)
+        return Halves(Half(network, (record_port(schema), noise_port((2 * d,), "normal")), payload))
 
     def guarantee(self) -> Guarantee:
         return Guarantee(

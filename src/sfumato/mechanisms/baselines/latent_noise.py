@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from sfumato.core.dataset import Dataset, FloatArray, IntArray
 from sfumato.core.errors import UsageError
 from sfumato.core.guarantee import Guarantee, empirical
+from sfumato.core.ports import Law
 from sfumato.core.randomness import Randomness, derive_seed
 from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
@@ -20,6 +22,8 @@ from sfumato.mechanisms.ars.autoencoder_stage import autoencoder_stage
 from sfumato.mechanisms.ars.hardened import sieve
 from sfumato.mechanisms.ars.training_stages import Play, TrainingStage, train_stages
 from sfumato.mechanisms.base import Mechanism, Progress
+from sfumato.mechanisms.halves import Halves, plain_halves
+from sfumato.mechanisms.halves.shipped_networks import Added, Rounded
 from sfumato.mechanisms.label_targets import label_loss, target
 from sfumato.mechanisms.parameters import choice, learning_rate, number, whole
 from sfumato.mechanisms.storage import load_state_of
@@ -136,6 +140,20 @@ class LatentNoise(Mechanism):
 
     def public_encoder(self) -> nn.Module:
         return nn.Sequential(*self.encoder_, *([] if self.directions_ is None else [self.directions_])).eval()
+
+    def halves(self) -> Halves:
+        """The encoder with its noise; it has no receiver of its own."""
+        encoder, width, schema = self.public_encoder(), (self.latent,), self.schema_
+        if self.way == "pca" or self.epsilon == 0.0:
+            return plain_halves(encoder, None, schema, ())
+        law: Law = "normal" if self.way == "gaussian" else "uniform"
+        if self.way == "dithered":
+            dithered = Rounded(Added(encoder, self.epsilon, 0.5), self.epsilon)
+            halves = plain_halves(dithered, None, schema, (), noise=law, width=width)
+            assert halves.device is not None
+            return replace(halves, device=replace(halves.device, jump=self.epsilon))
+        scale, middle = (self.epsilon, 0.0) if self.way == "gaussian" else (2.0 * self.epsilon, 0.5)
+        return plain_halves(Added(encoder, scale, middle), None, schema, (), noise=law, width=width)
 
     def guarantee(self) -> Guarantee:
         how = {

@@ -16,6 +16,8 @@ from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism, Progress
 from sfumato.mechanisms.encoder_mechanism import Discriminative, PlainNetwork
+from sfumato.mechanisms.halves import Halves, plain_halves
+from sfumato.mechanisms.halves.shipped_networks import Added
 from sfumato.mechanisms.parameters import flag, number, whole
 from sfumato.nets.encoders import classifier, output_shape
 from sfumato.nets.training_loop import as_tensor, forward_in_batches, minibatches
@@ -111,6 +113,12 @@ class DNNResized(DNN):
 
     def predict(self, payload: FloatArray) -> FloatArray:
         return forward_in_batches(self.resized_classifier_, as_tensor(payload)).numpy()
+
+    def halves(self) -> Halves:
+        """E, projection and noise on the device, the classifier of components in the cloud."""
+        device = Added(nn.Sequential(self.encoder_, self.projection_), self.noise)
+        width, labels = (self.projection_.basis.shape[1],), self._task(self.schema_).labels
+        return plain_halves(device, self.resized_classifier_, self.schema_, labels, noise="laplace", width=width)
 
     def _modules(self) -> dict[str, nn.Module]:
         return {

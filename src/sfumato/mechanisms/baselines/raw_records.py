@@ -6,14 +6,17 @@ from collections.abc import Mapping
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.core.guarantee import Guarantee, empirical
 from sfumato.core.randomness import Randomness
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.encoder_mechanism import PlainNetwork
+from sfumato.mechanisms.halves import Halves, plain_halves
+from sfumato.mechanisms.halves.shipped_networks import Added
 from sfumato.mechanisms.parameters import flag, number
+from sfumato.mechanisms.search_space import KnobRange, SearchSpace
 from sfumato.nets.training_loop import as_tensor, forward_in_batches
 
 
@@ -34,6 +37,13 @@ class Undefended(PlainNetwork):
     def public_encoder(self) -> None:
         return None
 
+    def halves(self) -> Halves:
+        """Nothing on the device, the whole network in the cloud."""
+        return plain_halves(nn.Identity(), self._service(), self.schema_, self._task(self.schema_).labels)
+
+    def _service(self) -> nn.Module:
+        return nn.Sequential(self.encoder_, self.classifier_)
+
     def guarantee(self) -> Guarantee:
         return empirical("No defence: the raw records leave.")
 
@@ -47,6 +57,15 @@ class Noisy(Undefended):
 
     name = "noisy"
     knob = "noise"
+    searched = (
+        SearchSpace(
+            "records",
+            against=("attribute", "reconstruction"),
+            knobs={"noise": KnobRange(0.1, 3.0, log=True)},
+            starts=({"noise": 0.5}, {"noise": 1.5}),
+            cost=0.5,
+        ),
+    )
 
     noise: float = number(default=0.5, low=0.0, high=100.0, above_low=True, help="scale of the Laplace noise")
     clean: bool = flag(default=False, help="train the service's network without the noise, as the paper of ran does")
@@ -58,6 +77,12 @@ class Noisy(Undefended):
 
     def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
         return x + randomness.laplace(x.shape, self.noise).astype(np.float32)
+
+    def halves(self) -> Halves:
+        """The noise on the device, the whole network in the cloud."""
+        shape, labels = self.schema_.shape, self._task(self.schema_).labels
+        device = Added(nn.Identity(), self.noise)
+        return plain_halves(device, self._service(), self.schema_, labels, noise="laplace", width=shape)
 
     def guarantee(self) -> Guarantee:
         return empirical(

@@ -19,8 +19,11 @@ from sfumato.core.randomness import Randomness, derive_seed
 from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.encoder_mechanism import Discriminative
+from sfumato.mechanisms.halves import Halves, plain_halves
+from sfumato.mechanisms.halves.shipped_networks import Added
 from sfumato.mechanisms.parameters import number
 from sfumato.mechanisms.phase.cut import CutNetwork, generator
+from sfumato.nets.encoders import output_shape
 from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches
 
 
@@ -51,6 +54,10 @@ class Split(CutNetwork):
 
     def public_encoder(self) -> nn.Module | None:
         return self.encoder_
+
+    def halves(self) -> Halves:
+        """The network up to the cut on the device, the rest in the cloud."""
+        return plain_halves(self.encoder_, self.rest_, self.schema_, self._task(self.schema_).labels)
 
     def _modules(self) -> dict[str, nn.Module]:
         return {"encoder": self.encoder_, "rest": self.rest_}
@@ -115,7 +122,16 @@ class SplitNoisy(Split):
     def _release(self, x: FloatArray, private: Mapping[str, IntArray], randomness: Randomness) -> FloatArray:
         features = super()._release(x, private, randomness)
         noise = randomness.normal(features.shape).astype(np.float32)
-        return features + np.float32(self.gamma * self.noise_.scale().item()) * noise
+        return features + np.float32(self._deviation()) * noise
+
+    def _deviation(self) -> float:
+        return self.gamma * self.noise_.scale().item()
+
+    def halves(self) -> Halves:
+        """As the original network, with the noise on the device."""
+        width, labels = output_shape(self.encoder_, self.schema_.shape), self._task(self.schema_).labels
+        device = Added(self.encoder_, self._deviation())
+        return plain_halves(device, self.rest_, self.schema_, labels, noise="normal", width=width)
 
     def _modules(self) -> dict[str, nn.Module]:
         return {**super()._modules(), "noise": self.noise_}

@@ -89,8 +89,10 @@ def _figure(value: float, interval: Interval) -> str:
 
 
 def kept_by(base: Base, data: Dataset, seed: int) -> Kept | None:
-    """What the base keeps of the first utility label of the owner's records; None where these are too few to say."""
-    label = next(iter(data.utility))
+    """What the base keeps of the first utility label with classes; None where the records are too few to say."""
+    label = next(iter(data.schema.with_classes(data.utility)), None)
+    if label is None:
+        return None
     seed = derive_seed(seed, "base", "probe")
     learn, judge = _halves(data, seed)
     codes = data.utility[label]

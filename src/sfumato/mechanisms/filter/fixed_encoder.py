@@ -22,6 +22,7 @@ from sfumato.core.errors import DataError, UsageError
 from sfumato.core.run_folder import read_json, read_tensors, write_json, write_tensors
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.capabilities import HasEncoder
+from sfumato.mechanisms.filter.base_networks import Spread
 from sfumato.mechanisms.registry import load_mechanism
 from sfumato.mechanisms.storage import SCHEMA, WEIGHTS, load_state_of
 from sfumato.nets.encoders import output_shape
@@ -185,6 +186,12 @@ class FixedEncoder:
 
     def public_encoder(self) -> nn.Module:
         return self.encoder_
+
+    def posterior_network(self) -> nn.Module:
+        return Spread(self.encoder_, SPREAD**2)
+
+    def decoder_network(self) -> nn.Module | None:
+        return self.decoder_
 
     @property
     def digest(self) -> str:

@@ -7,6 +7,7 @@ what to serve. What leaves is the perturbed latent z̃ = f(z, ε, y), or the rec
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from sfumato.core.randomness import Randomness, derive_seed
 from sfumato.core.run_folder import RunFolder
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism, Progress
+from sfumato.mechanisms.filter.base_networks import networks_of
 from sfumato.mechanisms.filter.bases import Base
 from sfumato.mechanisms.filter.batched_mlp import BatchedMLP
 from sfumato.mechanisms.filter.budget import spent
@@ -28,8 +30,11 @@ from sfumato.mechanisms.filter.filter_networks import Filters, Shape, filters
 from sfumato.mechanisms.filter.label_choices import refuse_impossible
 from sfumato.mechanisms.filter.latent_mechanism import LatentMechanism
 from sfumato.mechanisms.filter.min_max_game import ROUNDS, Choice, Labels, MinMaxGame, Rules, Spent
+from sfumato.mechanisms.halves import Half, Halves, noise_port, payload_port, private_port, reader, record_port
+from sfumato.mechanisms.halves.shipped_networks import Filtered, OneUser
 from sfumato.mechanisms.label_targets import target, told, widths
 from sfumato.mechanisms.parameters import learning_rate, number, whole
+from sfumato.mechanisms.search_space import KnobRange, SearchSpace
 from sfumato.mechanisms.training import train
 from sfumato.nets.training_loop import as_tensor
 
@@ -48,6 +53,27 @@ class Filter(LatentMechanism):
     name = "filter"
     serves_numbers = True
     hides_numbers = True  # h regresses it, and the filter is told the number
+    searched: ClassVar[tuple[SearchSpace, ...]] = (
+        SearchSpace(
+            "features",
+            against=("attribute", "reconstruction"),
+            knobs={
+                "beta": KnobRange(0.05, 1.0, log=True),
+                "budget": KnobRange(30.0, 3000.0, log=True),
+                "base": ("pca", ""),
+            },
+            starts=({"base": "pca"}, {"base": "pca", "beta": 0.15}, {"base": ""}),
+            cost=5.0,
+        ),
+        SearchSpace(
+            "records",
+            against=("attribute",),
+            knobs={"beta": KnobRange(0.05, 1.0, log=True), "budget": KnobRange(30.0, 3000.0, log=True)},
+            starts=({}, {"beta": 0.15}),
+            fixed={"base": "pca", "output": "data"},
+            cost=5.0,
+        ),
+    )
     shape: ClassVar[Shape] = "nonlinear"
     first_noise: ClassVar[float] = 0.5
     """Share of the budget that the noise begins with; training takes back what costs utility."""
@@ -148,10 +174,23 @@ class Filter(LatentMechanism):
         with torch.inference_mode():
             return np.asarray(self.classifier_(as_tensor(payload)[None])[0])
 
+    def halves(self) -> Halves:
+        """Base and filter on the device, ν in the cloud; decoded records have no receiver of their own."""
+        schema, d, records = self.schema_, self.base_.latent, self.output == "data"
+        posterior, decoder = networks_of(self.base_, self.output)
+        payload = payload_port(schema.shape if records else (d,), records=records)
+        noise = noise_port((2 * d + self.filter_.chance,), "normal")
+        network = Filtered(posterior, self.filter_, d, decoder)
+        device = Half(network, (record_port(schema), private_port(schema), noise), payload)
+        if records or "classifier" in self.absent_:
+            return Halves(device)
+        served = next(iter(schema.utility))
+        return Halves(device, reader(OneUser(self.classifier_), payload, schema.width(served)), labels=(served,))
+
     def guarantee(self) -> Guarantee:
         return empirical(
             f"Every latent of {self.base_.title} is perturbed within a mean budget of {self.budget:g} ({self._unit()}; "
-            f"{self.spent_.divergence:.3g} spent on {self.spent_.records} held-out records{self._moved()}). The budget "
+            f"{self.spent_.divergence:.3g} spent on held-out records{self._moved()}). The budget "
             "bounds the distortion, not the leak: what the release says about a private label is what the attacks of "
             "the audit measured."
         )
@@ -178,6 +217,7 @@ class LinearFilter(Filter):
     """
 
     name = "filter-linear"
+    searched = tuple(replace(way, cost=2.0) for way in Filter.searched)
     shape = "linear"
     first_noise = 0.0
 

@@ -22,8 +22,11 @@ from sfumato.core.run_folder import RunFolder
 from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism, Progress
+from sfumato.mechanisms.filter.base_networks import Decoded, Spread
 from sfumato.mechanisms.filter.binary_columns import BinaryColumns
 from sfumato.mechanisms.filter.vae_networks import AUTOENCODERS, kl_to_prior, lipschitz_excess, posterior
+from sfumato.mechanisms.halves import Halves, plain_halves
+from sfumato.mechanisms.halves.shipped_networks import Sampled
 from sfumato.mechanisms.parameters import choice, learning_rate, number, whole
 from sfumato.mechanisms.training import train
 from sfumato.nets.training_loop import (
@@ -147,6 +150,17 @@ class VAE(Mechanism):
 
     def public_encoder(self) -> nn.Module:
         return self.encoder_
+
+    def posterior_network(self) -> nn.Module:
+        return Spread(self.encoder_)
+
+    def decoder_network(self) -> nn.Module:
+        return Decoded(self.decoder_, self._columns)
+
+    def halves(self) -> Halves:
+        """z ~ q(z|x) on the device; it has no receiver of its own."""
+        device = Sampled(self.posterior_network())
+        return plain_halves(device, None, self.schema_, (), noise="normal", width=(self.latent,))
 
     @property
     def digest(self) -> str:

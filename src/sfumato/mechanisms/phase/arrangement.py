@@ -15,7 +15,7 @@ from sfumato.core.origin import Hashes, Origin, hash_rows
 from sfumato.core.randomness import Randomness, Secure
 from sfumato.core.schema import Schema
 from sfumato.mechanisms.device_secret import drawn_secret
-from sfumato.mechanisms.phase.companies import Candidates, Companies, terms_of
+from sfumato.mechanisms.phase.companies import Candidates, Companies, CompanyTerms, terms_of
 from sfumato.mechanisms.phase.decoys import neighbour_rows
 
 _AT_ONCE = 4096
@@ -37,6 +37,7 @@ class Arrangement:
     companies  who stands with whom under the device's secret; None: drawn afresh for every release
     grouped    in groups of d, kept for ever; else as published, beside any others of the release
     pool       decoys of the owner's choice, to send single records
+    records    what the store of companies calls these records, where it is known without asking the schema
     """
 
     d: int
@@ -44,6 +45,7 @@ class Arrangement:
     companies: Companies | None
     grouped: bool = True
     pool: Dataset | None = None
+    records: str = ""
 
     @contextmanager
     def of(self, x: FloatArray, origin: Origin, randomness: Randomness) -> Iterator[Seats]:
@@ -55,12 +57,12 @@ class Arrangement:
             rows = neighbour_rows(companies.tags(origin.contents), crowd.likeness, self.d)
             yield Seats(x, rows, rows)
             return
-        terms = terms_of(self.d, self.schema, origin)
+        terms = self._terms(origin)
         if self.pool is None:
             with companies.arranged(terms, crowd, randomness) as rows:
                 yield Seats(x, rows, rows)
             return
-        if terms_of(self.d, self.schema, self.pool.origin) != terms:
+        if self._terms(self.pool.origin) != terms:
             raise UsageError(
                 "give records and pool in one form: both as arrays, or both as data sets with or without ids."
             )
@@ -69,6 +71,11 @@ class Arrangement:
             needed, places = np.unique(np.concatenate([np.arange(len(x)), rows.reshape(-1)]), return_inverse=True)
             everyone = np.concatenate([x, self.pool.x[needed[len(x) :] - len(x)]])
             yield Seats(everyone, places[len(x) :].reshape(rows.shape), rows)
+
+    def _terms(self, origin: Origin) -> CompanyTerms:
+        if self.records:
+            return CompanyTerms(self.d, self.records, origin.named)
+        return terms_of(self.d, self.schema, origin)
 
 
 def _likeness(x: FloatArray, origin: Origin) -> Hashes:

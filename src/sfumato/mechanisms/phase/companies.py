@@ -21,6 +21,7 @@ from sfumato.core.origin import Hashes, Origin
 from sfumato.core.randomness import Randomness
 from sfumato.core.run_folder import atomic
 from sfumato.core.schema import Schema
+from sfumato.core.tensor_file import packed, unpacked
 from sfumato.mechanisms.device_secret import derived, fingerprint
 from sfumato.mechanisms.phase.decoys import Tags, check_crowd, copies_of, dealt_groups, message_rows, record_tags
 
@@ -49,6 +50,11 @@ def terms_of(d: int, schema: Schema, origin: Origin) -> CompanyTerms:
     else:
         said = ("encoded", schema.shape, schema.ranges, schema.columns, schema.audio)
     return CompanyTerms(d, repr((schema.kind, said)), origin.named)
+
+
+def encoded_terms(d: int, schema: Schema) -> CompanyTerms:
+    """Of records that come as numbers, without their raw values and subjects, as a device has them."""
+    return terms_of(d, schema, Origin(np.empty((0, *schema.shape), dtype=np.float32)))
 
 
 class Candidates(NamedTuple):
@@ -294,11 +300,9 @@ def _check_different(likeness: Hashes, rows: IntArray) -> None:
 
 
 def _write(file: Path, standing: _Standing, terms: CompanyTerms, secret: str) -> None:
-    from safetensors.numpy import save
-
     about = {"secret": secret, "d": str(terms.d), "named": str(int(terms.named)), "records": terms.records}
     tags = standing.tags.astype("<u8").view(np.uint8).reshape(-1, 8)
-    stored = save({"tags": tags, "groups": standing.groups}, about)
+    stored = packed({"tags": tags, "groups": standing.groups}, about)
     with atomic(file) as part:
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "wb") as out:
@@ -308,14 +312,12 @@ def _write(file: Path, standing: _Standing, terms: CompanyTerms, secret: str) ->
 
 
 def _read(file: Path, secret: str) -> tuple[_Standing, CompanyTerms]:
-    from safetensors import SafetensorError, safe_open
-
     try:
-        with safe_open(file, "numpy") as stored:
-            about, tags, groups = stored.metadata(), stored.get_tensor("tags"), stored.get_tensor("groups")
+        found, about = unpacked(file.read_bytes())
+        tags, groups = found["tags"], found["groups"].astype(np.int64)
         terms = CompanyTerms(int(about["d"]), about["records"], bool(int(about["named"])))
         theirs = about["secret"]
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+    except (OSError, KeyError, TypeError, ValueError) as error:
         raise DataError(f"{file} cannot be read ({error}): restore it, it says who stood with whom.") from None
     if theirs != secret:
         raise DataError(f"{file} was written under another secret ({theirs}, not {secret}): restore that one.")

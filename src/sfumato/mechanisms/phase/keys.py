@@ -1,13 +1,11 @@
-"""Secret rotations: Haar measure on O(d), or on SO(d) as published."""
+"""Secret rotations: Haar measure on O(d), or on SO(d) as published. Keys can be drawn where there is no torch."""
 
 from __future__ import annotations
 
 import numpy as np
-import torch
 
 from sfumato.core.dataset import FloatArray, IntArray
 from sfumato.core.randomness import Randomness
-from sfumato.nets.training_loop import as_tensor
 
 
 def draw_keys(randomness: Randomness, count: int, d: int, *, reflections: bool) -> FloatArray:
@@ -52,6 +50,10 @@ def hide(
 
 def turn(messages: FloatArray, keys: FloatArray, *, back: bool = False) -> FloatArray:
     """key · message on axis 1 of (N, d, …); ``back`` undoes it (keyᵀ)."""
+    import torch
+
+    from sfumato.nets.training_loop import as_tensor
+
     flat = as_tensor(np.ascontiguousarray(messages)).flatten(2) if messages.ndim > 2 else as_tensor(messages)[..., None]
     turns = as_tensor(np.ascontiguousarray(keys.transpose(0, 2, 1) if back else keys))
     return torch.bmm(turns, flat).reshape(messages.shape).numpy()
@@ -63,6 +65,10 @@ _CHUNK = 1 << 18
 
 def _turned(features: FloatArray, rows: IntArray, turns: FloatArray) -> FloatArray:
     """turns · features[rows], without a copy of all the gathered rows."""
+    import torch
+
+    from sfumato.nets.training_loop import as_tensor
+
     source = as_tensor(np.ascontiguousarray(features)).flatten(1)  # (M, F)
     gathered, keys = as_tensor(rows), as_tensor(turns)
     count, d = rows.shape

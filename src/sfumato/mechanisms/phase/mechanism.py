@@ -6,9 +6,11 @@ turns the answer back. d = 2 is the paper's complex-valued network.
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -22,19 +24,24 @@ from sfumato.core.errors import UsageError
 from sfumato.core.guarantee import SECURE_NOISE, Condition, Covers, Guarantee, empirical
 from sfumato.core.knowledge import Opened
 from sfumato.core.origin import Origin
+from sfumato.core.ports import CompanyRule, Port
 from sfumato.core.randomness import Randomness, Secure, Seeded, derive_seed
 from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.device_secret import check_secret_file, device_secret, drawn_secret, secret_file, secret_path
+from sfumato.mechanisms.halves import Half, Halves, payload_port, record_port, sent
+from sfumato.mechanisms.halves.shipped_networks import Turned, TurnedBack
 from sfumato.mechanisms.parameters import choice, flag, learning_rate, number, whole
 from sfumato.mechanisms.phase import Each, NotEquivariant, to_phase
 from sfumato.mechanisms.phase.arrangement import Arrangement
-from sfumato.mechanisms.phase.companies import Companies, check_companies_file, companies_of
+from sfumato.mechanisms.phase.companies import Companies, check_companies_file, companies_of, encoded_terms
 from sfumato.mechanisms.phase.critic_game import CriticSchedule, Networks, PhaseGame, critic_network
 from sfumato.mechanisms.phase.cut import CutNetwork, generator, widen
 from sfumato.mechanisms.phase.device import Cloud, Device, encode
 from sfumato.mechanisms.phase.keys import hide, turn
+from sfumato.mechanisms.phase.layers import PhaseMaxPool
 from sfumato.mechanisms.record_checks import check_records
+from sfumato.mechanisms.search_space import KnobRange, SearchSpace
 from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches
 from sfumato.nets.unet import map_decoder
 
@@ -56,6 +63,15 @@ class Phase(CutNetwork):
     name = "phase"
     serves_numbers = False  # only classes are read from what comes back encrypted
     knob = "d"
+    searched = (
+        SearchSpace(
+            "messages",
+            against=("attribute", "reconstruction", "result", "row"),
+            knobs={"d": KnobRange(2, 4, whole=True)},
+            starts=({"d": 2}, {"d": 4}),
+            promise="anonymity",
+        ),
+    )
     spare = ("critic", "inverter")
 
     d: int = whole(default=2, low=2, high=16, help="rows of a message: the record and d − 1 decoys")
@@ -213,6 +229,26 @@ class Phase(CutNetwork):
             answer=tuple(answer.shape[2:]),
             reflections=self.variant == "exchangeable",
             arrangement=self._arrangement(companies if self.keyed or decoys else None, decoys),
+        )
+
+    def halves(self) -> Halves:
+        """Encoder and rotation on the device, the middle in the cloud, and what reads the answer on the device."""
+        schema, d, row = self.schema_, self.d, self.row_shape_
+        with torch.inference_mode():
+            answered = tuple(self.cloud_(torch.zeros(1, d, *row)).shape[2:])
+        reflections = self.variant == "exchangeable"
+        rows = Port("rows", "int64", (-1, d), source="company")
+        key = Port("key", "float32", (-1, d, d), source="drawn", law="orthogonal" if reflections else "rotation")
+        payload, answer = payload_port((d, *row)), Port("answer", "float32", (-1, d, *answered))
+        scores = Port("scores", "float32", (-1, self._task(schema).width))
+        kept = (replace(answer, source="answer"), replace(key, source="kept", law=None))
+        pools = any(isinstance(part, PhaseMaxPool) for part in self.cloud_.modules())  # two units of nearly one norm
+        return Halves(
+            device=Half(Turned(self.encoder_, row), (record_port(schema, "records"), rows, key), payload),
+            cloud=Half(self.cloud_, (sent(payload),), answer, jump=math.inf if pools else 0.0),
+            finish=Half(TurnedBack(self.decoder_, answered), kept, scores),
+            labels=self._task(schema).labels,
+            company=CompanyRule(d, reflections, reflections, self.keyed, encoded_terms(d, schema).records),
         )
 
     def cloud(self) -> Cloud:

@@ -20,6 +20,7 @@ from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.encoder_mechanism import EncoderMechanism
 from sfumato.mechanisms.parameters import anything, learning_rate, number, whole
+from sfumato.mechanisms.search_space import KnobRange, SearchSpace
 from sfumato.nets.encoders import output_shape
 from sfumato.nets.mirror_decoder import NotAChain, mirror
 from sfumato.nets.residual_decoder import residual_decoder
@@ -39,6 +40,14 @@ class RAN(EncoderMechanism):
 
     name = "ran"
     knob = "lam"
+    searched = (
+        SearchSpace(
+            "features",
+            against=("reconstruction",),
+            knobs={"lam": KnobRange(0.005, 0.5, log=True)},
+            starts=({"lam": 0.1}, {"lam": 0.02}),
+        ),
+    )
 
     lam: float = number(
         default=0.1,

@@ -22,6 +22,7 @@ from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism, Progress
 from sfumato.mechanisms.parameters import choice, number, text, whole
+from sfumato.mechanisms.search_space import SearchSpace
 from sfumato.mechanisms.synth.smooth_warps import BEND
 from sfumato.nets.training_loop import as_tensor
 from sfumato.privacy.ledger import PERSON, Ledger, calibrated, check_target, pld_epsilon
@@ -75,6 +76,16 @@ class Synth(Mechanism):
     name = "synth"
     knob = "epsilon"
     owner_share = 0.9
+    searched = (
+        SearchSpace(
+            "rows",
+            against=(
+                *("attribute", "reconstruction", "singling-out", "linkability", "inference", "copies", "membership"),
+                "differential-privacy",
+            ),
+            promise="dp",
+        ),
+    )
 
     method: str = text(
         default="auto",

@@ -50,7 +50,7 @@ class Bins(nn.Module):
         bins = joined(one, counts, deviation, self.kinds[place])
         self.get_buffer(f"bin_{place}").copy_(torch.as_tensor(bins))
         self.get_buffer(f"share_{place}").copy_(torch.as_tensor(_shares(one, counts, deviation, bins)))
-        return np.bincount(bins, counts), deviation * np.sqrt(np.bincount(bins))
+        return np.bincount(bins, counts).astype(np.float64), deviation * np.sqrt(np.bincount(bins))
 
     def code(self, place: int, x: Tensor) -> Tensor:
         """The bin of each encoded record, (n, D) → (n,)."""

@@ -75,7 +75,7 @@ class Marginals(Method):
                 "leave out columns (--x) or merge classes."
             )
         self.members = max(1, min(MEMBERS, MEMBERS * _WIDE**2 // sum(self.most) ** 2))
-        self.model = _Model(self.members * (COMPONENTS[-1] + FEWEST * len(self.boxes)), self.most)
+        self.model = _StoredMixture(self.members * (COMPONENTS[-1] + FEWEST * len(self.boxes)), self.most)
         columns = self.most[: len(self.cells)]
         self.teacher = Logistic(columns, task.classes, NewtonSteps()) if task.classes > 1 else None
 
@@ -237,7 +237,7 @@ class Marginals(Method):
         return ("Columns and pairs of columns are alike; what only three or more columns say together may be lost.",)
 
 
-class _Model(nn.Module):
+class _StoredMixture(nn.Module):
     """A mixture in buffers of fixed shapes: ``weight`` (components,), ``chance`` (components, Σ most bins)."""
 
     weight: Tensor

@@ -142,15 +142,3 @@ class TurnedBack(nn.Module):
         own = torch.matmul(key[:, :, :1].transpose(1, 2), answer.flatten(2))  # (N, 1, F)
         out: Tensor = self.decoder(own.reshape(-1, *self.row))
         return out
-
-
-class FromClass(nn.Module):
-    """(z, one-hot class) → the generator's record: its class embedding as a product, fixed regions as maxima."""
-
-    def __init__(self, generator: nn.Module) -> None:
-        super().__init__()
-        self.generator = generator
-
-    def forward(self, noise: Tensor, given: Tensor) -> Tensor:
-        out: Tensor = self.generator(noise, given.argmax(1))
-        return out

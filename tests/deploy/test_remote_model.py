@@ -62,7 +62,7 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def replying(reply: Callable[[int, bytes, dict[str, str]], Reply]) -> Iterator[Recorder]:
     server = Recorder(reply)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         yield server
     finally:

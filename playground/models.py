@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sfumato.deploy.exporting import export_run
-
 from sfumato.core.compute import Compute, using
+from sfumato.deploy.exporting import export_run
 from sfumato.deploy.manifest import read_bundle
 from sfumato.deploy.serve.playground_page import AT_SERVER, SHOWN, write_list
 from sfumato.workflow import fit_run, resolve

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -169,10 +170,14 @@ def test_a_release_holds_the_payload_and_nothing_else(desk: Path, call: Call) ->
     table = pq.read_table("new/release.parquet")
     assert table.column_names == ["payload"]
     assert card["labels"] == []
-    assert sorted(file.name for file in (desk / "new").iterdir()) == ["release.json", "release.parquet"]
-    everything = b"".join(file.read_bytes() for file in (desk / "new").iterdir())
+    files = ["README.md", "SHA256SUMS", "croissant.json", "release.json", "release.parquet"]
+    assert sorted(file.name for file in (desk / "new").iterdir()) == files
+    payload = (desk / "new" / "release.parquet").read_bytes()
     for secret in (b"age", b"height", b"clerk", b"people", b"sex", b"income"):
-        assert secret not in everything
+        assert secret not in payload
+    beside = b"".join((desk / "new" / name).read_bytes() for name in files[:-1])
+    for secret in (b"height", b"clerk", b"low", b"people.csv"):  # the card names the labels, and no other column
+        assert not re.search(rb"\b" + secret + rb"\b", beside), secret
     raw = load("people.csv", schema=load_mechanism(desk / "run").schema_).x
     payload = released("new")
     assert not any(np.isin(record, payload).all() for record in raw.reshape(len(raw), -1))
@@ -212,7 +217,7 @@ def test_a_release_whose_last_batch_fails_leaves_nothing(
     before = sorted(desk.rglob("*"))
     ended = call("release", "run", "--unaudited", "--data", "late.csv", "--out", "new", "--quiet")
     assert (ended.code, ended.err.count("\n")) == (3, 1), ended
-    assert "row 60" in ended.err
+    assert "line 62" in ended.err
     assert sorted(desk.rglob("*")) == before
 
 

@@ -171,6 +171,14 @@ def test_features_over_the_wire_get_torchs_answers_and_hold_no_piece_of_a_record
                 assert np.abs(remote.scores(x) - wanted).max() <= 1e-4
             assert not any(piece in bytes(recorder.sent) for piece in pieces(x))
             assert recorder.sent
+    triton = pytest.importorskip("tritonclient.http")
+    payload = mechanism.transform(x)
+    given = triton.InferInput("payload", payload.shape, "FP32")
+    with running(bundle=tmp_path / "ran") as service:
+        for binary in (True, False):
+            given.set_data_from_numpy(payload, binary_data=binary)
+            said = triton.InferenceServerClient(service.netloc).infer("ran", [given]).as_numpy("scores")
+            assert np.abs(said - wanted).max() <= 1e-4
 
 
 def test_a_device_is_told_to_come_back_and_does(fitted: Any, parity: Splits, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from sfumato.mechanisms.synth.product_mixture import Ensemble, Tables, enough
 from sfumato.mechanisms.synth.rounded_rows import rounded_rows
 from sfumato.mechanisms.synth.structural_zeros import boxes
 from sfumato.privacy.discrete_gaussian import RepeatableNoise
-from sfumato.privacy.ledger import Ask, Ledger
+from sfumato.privacy.ledger import Ask, Ledger, calibrated
 from sfumato.privacy.query_counter import QueryCounter, Records, deviations
 
 BARE = replace(SCHEMA, utility={})
@@ -143,6 +143,22 @@ def test_weights_of_tables_must_be_positive() -> None:
     for wrong in ([], [1.0, 0.0], [1.0, float("nan")]):
         with pytest.raises(RuleBroken, match="weights above 0"):
             deviations(wrong, 1.0)
+
+
+def test_an_independent_accountant_finds_the_epsilon_that_was_asked_for() -> None:
+    """All questions are Gaussian, so they compose to one Gaussian mechanism; its profile by Balle and Wang, solved."""
+    from scipy.optimize import brentq
+    from scipy.stats import norm
+
+    for epsilon, delta in ((0.5, 1e-7), (1.0, 1e-6), (10.0, 1e-5)):
+        method = Marginals(task(epsilon=epsilon, delta=delta))
+        plan = calibrated(method.plan(0), epsilon, delta)
+        mu = np.sqrt(sum(ask.count / ask.noise**2 for ask in plan))
+
+        def beyond(value: float, mu: float = float(mu), delta: float = delta) -> float:
+            return float(norm.cdf(mu / 2 - value / mu) - np.exp(value) * norm.cdf(-mu / 2 - value / mu)) - delta
+
+        assert brentq(beyond, 1e-3, 50.0, xtol=1e-12) == pytest.approx(epsilon, abs=1e-6)
 
 
 def test_shapes_and_plan_depend_on_the_task_alone(data: Dataset) -> None:

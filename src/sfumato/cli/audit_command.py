@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 def audit(
     run: Annotated[
         list[Path] | None,
-        typer.Argument(
-            help="A run folder, or a folder of users; after --release more files to audit.", metavar="RUN"
-        ),
+        typer.Argument(help="A run folder, or a folder of users; after --release more files to audit.", metavar="RUN"),
     ] = None,
     release: Annotated[
         list[Path] | None,

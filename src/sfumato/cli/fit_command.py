@@ -123,7 +123,7 @@ def fit(
         talk.say(f"{name}: fit")
         begun = start_of(config, asked)
         fitted = fit_run(
-            resolved, folder, resume=resume, start=begun, ledger=ledger, progress=talk.epoch, warn=talk.say
+            resolved, folder, resume=resume, start=begun, ledger=ledger, look=True, progress=talk.epoch, warn=talk.say
         )
     if not ranks.first():
         return

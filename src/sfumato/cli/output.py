@@ -13,7 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from sfumato.core.guarantee import Guarantee
+from sfumato.core.score import Score
 from sfumato.core.threats import rank
+from sfumato.core.usefulness import useless
 
 if TYPE_CHECKING:
     from sfumato.mechanisms.parameters import Parameter
@@ -133,7 +135,9 @@ def score_table(scores: Mapping[str, Any]) -> Table:
 
 def audit_lines(scores: Mapping[str, Any]) -> list[str]:
     """What is said below the table of an audit, a line each."""
-    lines = [f"not run: {skipped['attack']} ({skipped['reason']})" for skipped in scores["skipped"]]
+    students = bool(scores.get("traits", {}).get("synthetic"))
+    lines = list(useless(map(Score.from_json, scores["utility"]), students=students))
+    lines += [f"not run: {skipped['attack']} ({skipped['reason']})" for skipped in scores["skipped"]]
     lines += [f"note: {note}" for note in scores.get("notes", ())]
     lines += promise_lines(scores["guarantee"])
     lines += [

@@ -23,7 +23,7 @@ class Served:
         if self.useful:
             return f"{self.best.attack} reads '{self.label}' better than guessing ({figure})"
         return (
-            f"USELESS for '{self.label}': no reader of the audit does better than guessing, within the interval "
+            f"USELESS for '{self.label}': no reader does better than guessing, within the interval "
             f"({self.best.attack}: {figure})"
         )
 

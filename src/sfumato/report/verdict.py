@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sfumato.core.score import Score, mixed_versions
 from sfumato.core.threats import CLAIM, LIST, MEMBERSHIP, RECONSTRUCTION, threat, title
+from sfumato.core.usefulness import useless
 from sfumato.report.audited_runs import Group, Run, by_method, in_order, most_private, owner_gain
 from sfumato.report.foreign_rows import compared, leaked
 from sfumato.report.guarantees import guarantee_sentence
@@ -52,6 +53,8 @@ def trust_warnings(runs: Sequence[Run]) -> tuple[str, ...]:
         for run in runs
         if refuted(run)
     ]
+    for run in runs:
+        warnings += [f"{run.title}: {said}." for said in useless(run.utility, students=run.traits.synthetic)]
     mixed = mixed_versions((score.attack, score.attack_version) for run in runs for score in run.attacks)
     warnings += [
         f"Figures of {attack} come from versions {listed([str(version) for version in versions])} of the attack "

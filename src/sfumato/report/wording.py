@@ -12,7 +12,12 @@ _PERCENT |= {"tpr-at-1-fpr", "tpr-at-0.1-fpr", "precision", "recall", "overlap"}
 _PERCENT |= {"other-class-neighbours", "exact-copies", "unique-exact-matches", "inconsistencies"}
 ERRORS = {"mse", "l1"}  # drawn on a logarithmic scale
 _IN_ITS_UNIT = {"mae"}  # of the label, whatever that is: three digits
-_UNITS = {"k-marginal": (0, "of 1000"), "psnr": (1, "dB"), "angle": (3, "rad"), "angle-folded": (3, "rad")}  # decimals and unit
+_UNITS = {
+    "k-marginal": (0, "of 1000"),
+    "psnr": (1, "dB"),
+    "angle": (3, "rad"),
+    "angle-folded": (3, "rad"),
+}  # decimals and unit
 _METRICS = {
     "mse": "MSE",
     "l1": "L1 error",

@@ -22,6 +22,7 @@ from sfumato.data.summary import readings
 from sfumato.mechanisms import load_mechanism, mechanism_class
 from sfumato.mechanisms.base import Mechanism, Progress, no_progress
 from sfumato.mechanisms.capabilities import SpendsByFit
+from sfumato.workflow.first_look import useless_at_first_look
 from sfumato.workflow.repeated_records import Warn, warn_of_repeats
 from sfumato.workflow.sealed_splits import same_labels, same_part, sealed
 from sfumato.workflow.spent_budget import BudgetLedger, Charge
@@ -197,6 +198,7 @@ def fit_run(
     start: Path | None = None,
     splits: Splits | None = None,
     ledger: Path | None = None,
+    look: bool = False,
     progress: Progress = no_progress,
     warn: Warn = lambda _: None,
 ) -> Mechanism:
@@ -204,7 +206,8 @@ def fit_run(
 
     Of several processes that fit it together (``core.ranks``) the first alone writes.
 
-    What a private fit spends is noted in the ``ledger`` of the data, by default beside them.
+    What a private fit spends is noted in the ``ledger`` of the data, by default beside them. With ``look``, ``warn``
+    hears of labels that the fitted mechanism serves no better than a guesser would.
     """
     if start is not None:
         config = {**config, "run": {**config["run"], "start": start.name}}
@@ -239,7 +242,7 @@ def fit_run(
             for sentence in account.charge(Charge(f"fit of {mechanism.name}", str(out), epsilon, delta, unit), key):
                 warn(sentence)
         begun_from = None if start is None else load_mechanism(start)
-        return mechanism.fit(splits.owner, run=run, progress=progress, start=begun_from, warn=warn)
+        fitted = mechanism.fit(splits.owner, run=run, progress=progress, start=begun_from, warn=warn)
     except SfumatoError:
         begun = run.progress_file.exists() or (out / "budget.json").exists()  # a ledger says what was spent: it stays
         if not begun:  # refused before the first epoch: leave nothing behind
@@ -247,3 +250,10 @@ def fit_run(
             if account is not None:
                 account.refund(key)
         raise
+    return _looked_at(fitted, splits, warn) if look else fitted
+
+
+def _looked_at(fitted: Mechanism, splits: Splits, warn: Warn) -> Mechanism:
+    for sentence in useless_at_first_look(fitted, splits):
+        warn(f"{sentence}; train longer or hide less before you audit it")
+    return fitted

@@ -49,10 +49,11 @@ def record_of(
     audit = None if evidence.scores is None else audit_of_release(evidence.scores, promise, traits)
     unserved = [f"{sentence}." for sentence in (audit or {}).get("useless", ())]
     return {
+        "unaudited": evidence.lacking or failed,
+        "warnings": [*facts["warnings"], *unserved],
         "format": FORMAT,
         "sfumato": __version__,
         "created": today.isoformat(),
-        "unaudited": evidence.lacking or failed,
         "about": {
             **{
                 name: getattr(warrant, name) or (getattr(policy, name) if policy else "")
@@ -62,8 +63,7 @@ def record_of(
         },
         "valid_until": until.isoformat(),
         "tuning": warrant.tuning,
-        **facts,
-        "warnings": [*facts["warnings"], *unserved],
+        **{name: value for name, value in facts.items() if name != "warnings"},
         "kind": schema.kind,
         "data": "" if evidence.scores is None else str(evidence.scores["data"]),
         "utility": list(schema.utility),

@@ -15,7 +15,9 @@ from sfumato.core.errors import DataError, UsageError
 from sfumato.core.policy import Policy
 from sfumato.core.run_folder import RunFolder, read_json, write_json
 from sfumato.data import load_splits
+from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.capabilities import NeedsSecret, Samples
+from sfumato.report import build_report
 from sfumato.workflow.gate import Check, gate_folder, keep
 from sfumato.workflow.processes import Say, places
 from sfumato.workflow.protect.candidate_search import Attempted, CandidateSearch, Standings, Watch, ranked
@@ -112,6 +114,10 @@ def protect(
     if not found.ways:
         listed = "; ".join(str(one) for one in found.unfit)
         raise UsageError(f"no mechanism fits this goal: {listed}.")
+    for way in found.ways:
+        fresh = way.fresh
+        if isinstance(fresh, NeedsSecret):
+            fresh.check_writing()  # before hours are spent on what could not leave
     spending = [way for way in found.ways if way.spends]
     if spending:
         return _by_one_fit(goal, out, found, private_fit(spending[0], goal), terms, say)
@@ -295,9 +301,7 @@ def _gated(winner: Path, goal: Goal, terms: SearchTerms) -> tuple[Check, ...]:
 
 def _released(winner: Path, goal: Goal, out: Path, terms: SearchTerms, say: Say) -> dict[str, Any]:
     """The release, which asks the gate once more."""
-    from sfumato.workflow.fitting import load_run
-
-    mechanism, folder = load_run(winner), out / RELEASE
+    mechanism, folder = load_mechanism(winner), out / RELEASE
     if (folder / "release.json").is_file():
         stored: dict[str, Any] = read_json(folder / "release.json")
         return stored
@@ -305,15 +309,12 @@ def _released(winner: Path, goal: Goal, out: Path, terms: SearchTerms, say: Say)
     say("release")
     if isinstance(mechanism, Samples):
         return sample_run(winner, terms.rows, folder, warrant=warrant, ledger=terms.ledger)
-    if isinstance(mechanism, NeedsSecret):
-        mechanism.check_writing()
     source = str(goal.data["source"])
     return release_run(winner, source, folder, labels=goal.labels, ledger=terms.ledger, warrant=warrant, warn=say)
 
 
 def _page(out: Path, winner: Path, attempted: Sequence[Attempted]) -> str:
     """The report: the winner by the judgement, then every audited candidate by the search."""
-    from sfumato.report import build_report
 
     audited = [one.folder for one in ranked(attempted)]
     return str(build_report([winner, *audited], out / "report.html", title="sfumato protect"))

@@ -45,7 +45,7 @@ class Sampled(nn.Module):
         return out
 
 
-class Told(nn.Module):
+class ToldEncoder(nn.Module):
     """(x, s, u) → a sample of q(z|x, s), the codes s one-hot."""
 
     def __init__(self, columns: nn.Module, posterior: nn.Module) -> None:

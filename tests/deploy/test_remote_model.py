@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.service_process import running
 from tests.deploy.conftest import Bundles, Made
-from tests.deploy.running_service import running
 
 from sfumato.core.errors import DataError, UsageError
 from sfumato.deploy.program_checks import session

@@ -11,6 +11,7 @@ from sfumato.core.dataset import Dataset
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.release import row_digests
 from sfumato.core.run_folder import RunFolder
+from sfumato.core.schema import Schema
 from sfumato.data.encoding.images import png
 from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.capabilities import Samples
@@ -63,7 +64,7 @@ def sample_run(
     digest = hashlib.sha256()
     with writable(out) as part:
         write = _write_pictures if pictures else _write_parquet
-        write(part, _batches(mechanism, rows, given, digest, say))
+        write(part, _batches(mechanism, mechanism.schema_, rows, given, digest, say))
         facts = {
             "warnings": list(promised.warnings),
             "mechanism": mechanism.name,
@@ -81,9 +82,14 @@ def sample_run(
 
 
 def _batches(
-    mechanism: Samples, rows: int, given: Mapping[str, str] | None, digest: Any, say: Callable[[int], None]
+    mechanism: Samples,
+    schema: Schema,
+    rows: int,
+    given: Mapping[str, str] | None,
+    digest: Any,
+    say: Callable[[int], None],
 ) -> Iterator[Dataset]:
-    done, most, schema = 0, BATCH_ROWS, mechanism.schema_
+    done, most = 0, BATCH_ROWS
     if schema.kind == "table":
         most = max(BATCH_ROWS, min(_TABLE_ROWS, _TABLE_NUMBERS // schema.size))
     while done < rows:

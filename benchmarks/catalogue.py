@@ -57,6 +57,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "fedavg": Benchmark("federated_averaging", seconds=3600.0),
     "encrypted-inference": Benchmark("encrypted_inference", seconds=5400.0),
     "tables": Benchmark("synthetic_tables", seconds=14_400.0),
+    "acs-marginals": Benchmark("acs_marginals"),
     "synth-time": Benchmark("synth_time"),
     "white-box": Benchmark("white_box"),
     "null-audits": Benchmark("null_audits", seconds=7200.0),

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import nbformat
@@ -41,6 +42,9 @@ API = {
     "Privacy": ("sfumato.privacy.query_counter", "sfumato.privacy.ledger", "sfumato.privacy.gaussian_mechanism"),
     "Testing plugins": ("sfumato.testing.MechanismConformance", "sfumato.testing.AttackConformance"),
 }
+SHIM = "https://unpkg.com/iframe-worker/shim"
+"""What pages of the plugin ``offline`` would fetch; ours does the same from disk."""
+_WARNED_AT = re.compile(r"^\S+\.py:\d+: (\w*Warning: .*)\n  .*\n", re.MULTILINE)
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 
 
@@ -54,6 +58,7 @@ def main() -> None:
     write_configuration(tutorials, write_api())
     quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # an advertisement of a successor
     subprocess.run([sys.executable, "-m", "mkdocs", "build", "-f", str(BUILD / "mkdocs.yml")], check=True, env=quiet)
+    let_search_work_from_disk()
     print(f"{BUILD / 'site' / 'index.html'}")
 
 
@@ -65,7 +70,7 @@ def notebooks() -> list[Path]:
 def gather_pages() -> None:
     """The pages and pictures of ``docs``, and those that stand above it; links out of them become plain text."""
     for file in sorted((ROOT / "docs").rglob("*")):
-        if file.suffix in {".md", ".png", ".svg", ".json"} and not file.name.endswith(".head.md"):
+        if file.suffix in {".md", ".png", ".svg", ".json", ".css"} and not file.name.endswith(".head.md"):
             _place(file, SOURCE / file.relative_to(ROOT / "docs"))
     for name in PAGES_ABOVE:
         _place(ROOT / name, SOURCE / name)
@@ -93,8 +98,13 @@ def write_tutorial(notebook: Path, *, run: bool) -> str:
         print(f"runs {notebook.name}", flush=True)
         with tempfile.TemporaryDirectory(prefix="sfumato-docs-") as folder:
             (Path(folder) / "state").mkdir()
-            os.environ["SFUMATO_STATE"] = str(Path(folder) / "state")
+            os.environ.update(
+                SFUMATO_STATE=str(Path(folder) / "state"), TERM="dumb", COLUMNS="100"
+            )  # no colours on a page
+            os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
             NotebookClient(content, timeout=1200, resources={"metadata": {"path": folder}}).execute()
+    for output in (one for cell in content.cells for one in cell.get("outputs", ()) if one.get("name") == "stderr"):
+        output["text"] = _WARNED_AT.sub(r"\1\n", output["text"])  # the sentence, without this machine's path
     name = re.sub(r"^\d+-", "", notebook.stem)
     folder = SOURCE / "tutorials"
     body, resources = MarkdownExporter().from_notebook_node(
@@ -104,7 +114,8 @@ def write_tutorial(notebook: Path, *, run: bool) -> str:
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_bytes(data)
     folder.mkdir(parents=True, exist_ok=True)
-    note = f"*This page is the notebook `examples/notebooks/{notebook.name}`, executed when the site was built.*"
+    how = ", executed when the site was built" if run else ""
+    note = f"*This page is the notebook `examples/notebooks/{notebook.name}`{how}.*"
     (folder / f"{name}.md").write_text(_TITLE.sub(rf"# \1\n\n{note}", body, count=1))
     return f"tutorials/{name}.md"
 
@@ -115,9 +126,32 @@ def write_api() -> list[dict[str, str]]:
     for title, names in API.items():
         page = SOURCE / "api" / f"{title.lower().replace(' ', '-')}.md"
         page.parent.mkdir(exist_ok=True)
-        page.write_text(f"# {title}\n\n" + "".join(f"::: {name}\n\n" for name in names))
+        page.write_text(f"# {title}\n\n" + "".join(f"::: {name}\n\n{_parameters(name)}" for name in names))
         entries.append({title: str(page.relative_to(SOURCE))})
     return entries
+
+
+def _parameters(name: str) -> str:
+    """The hyper-parameters of a mechanism as a table; of everything else nothing."""
+    declared = getattr(resolve_name(name), "declared", None)
+    rows = [
+        f"| `{one}` | `{about.default!r}` | {about.help.replace('|', '&#124;')} |"
+        for one, about in (declared() if declared else {}).items()
+    ]
+    head = f"**Parameters of {name.rpartition('.')[2]}**\n\n| name | default | meaning |\n|---|---|---|\n"
+    return head + "\n".join(rows) + "\n\n" if rows else ""
+
+
+def let_search_work_from_disk() -> None:
+    """Put our script in the place of one that pages would fetch."""
+    site = BUILD / "site"
+    ours = site / "assets" / "search_from_disk.js"
+    shutil.copy(ROOT / "docs" / ours.name, ours)
+    for page in site.rglob("*.html"):
+        text = page.read_text()
+        if SHIM not in text:
+            raise SystemExit(f"{page} does not load {SHIM} any more: look how the search works from disk now.")
+        page.write_text(text.replace(SHIM, os.path.relpath(ours, page.parent)))
 
 
 def write_configuration(tutorials: Sequence[str], api: Sequence[Mapping[str, str]]) -> None:

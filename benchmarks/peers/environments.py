@@ -35,6 +35,7 @@ NEEDS = {
         ("crypten==0.4.1", "torch==2.3.1", "numpy<2"),
         variables={"SKLEARN_ALLOW_DEPRECATED_SKLEARN_PACKAGE_INSTALL": "True"},
     ),
+    "sdnist": Needs(("sdnist==2.4",)),
     "anonymeter": Needs(("anonymeter==1.0.0", "numpy<1.27")),  # wants Python below 3.12
     **{name: Needs(packages) for name, packages in REQUIREMENTS.items()},
 }

@@ -17,9 +17,10 @@ from tests.deploy.made_records import made_records
 from sfumato.core.errors import DataError, RuleBroken, UsageError
 from sfumato.core.randomness import Seeded
 from sfumato.deploy.bundle_files import preprocessing
-from sfumato.deploy.exporting import export, private_inputs
+from sfumato.deploy.exporting import export
 from sfumato.deploy.manifest import read_bundle
 from sfumato.deploy.program_checks import TOLERANCE, compared, session
+from sfumato.deploy.shipped_mechanism import private_inputs
 from sfumato.mechanisms import mechanism_class
 from sfumato.mechanisms.halves import Half
 from sfumato.mechanisms.halves.shipped_networks import Added
@@ -111,7 +112,7 @@ def test_a_filter_with_the_same_noise_releases_the_same(bundles: Bundles) -> Non
     wanted = made.mechanism.transform(some.x, private=some.private, seed=9)
     noise = read_bundle(made.folder).manifest.programs["device"].port("noise")
     drawn = Seeded(9).normal((20, *noise.row)).astype(np.float32)
-    found = run_device(made, some.x, private=private_inputs(made.mechanism, some), noise=drawn)
+    found = run_device(made, some.x, private=private_inputs(some.schema, some.private), noise=drawn)
     assert np.abs(found - wanted).max() <= TOLERANCE
 
 
@@ -222,3 +223,9 @@ def promise_more(folder: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["programs"]["cloud"]["inputs"][0]["shape"] = [-1, 2**30]
     (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_where_phase_pools_two_computers_may_choose_otherwise(bundles: Bundles) -> None:
+    table = mechanism_class("phase")(**{"epochs": 1, "batch": 64}).fit(made_records("table"))
+    assert bundles["phase", "image"].mechanism.halves().cloud.jump == np.inf
+    assert table.halves().cloud.jump == 0.0

@@ -1,4 +1,4 @@
-"""The round trip over the wire: right answers, nothing raw on the way, patience with the busy, none with a liar."""
+"""The round trip: right answers, nothing raw on the wire, patience with a busy server, none with a liar."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.service_process import running
 from tests.deploy.conftest import Bundles, Made
-from tests.deploy.running_service import running
 
 from sfumato.core.errors import DataError, UsageError
 from sfumato.deploy.program_checks import session
@@ -62,7 +62,7 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def replying(reply: Callable[[int, bytes, dict[str, str]], Reply]) -> Iterator[Recorder]:
     server = Recorder(reply)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         yield server
     finally:
@@ -138,8 +138,10 @@ def test_a_busy_server_is_asked_again(bundles: Bundles) -> None:
         remote = RemoteModel(server.url, device=made.folder, binary=False)
         assert remote.scores(made.data.x[:2]).shape == (2, 3)
         assert len(server.bodies) == 4
-    tired = pytest.raises(NoAnswer, match=r"3 attempts \(503: the queue is full\)")
-    with replying(busy(9, cloud(made))) as server, tired:
+    with (
+        replying(busy(9, cloud(made))) as server,
+        pytest.raises(NoAnswer, match=r"3 attempts \(503: the queue is full\)"),
+    ):
         RemoteModel(server.url, device=made.folder, retries=2).scores(made.data.x[:2])
 
 

@@ -64,9 +64,6 @@ def test_the_news_tell_how_far_every_point_is(view: LiveView, sweep: Path) -> No
     ]
     (sweep / "points" / "b" / "status.json").write_text('{"state": "done"}')
     assert json.loads(ask(view, "/state.json")[2])["runs"][1]["stage"] == "fitted"
-    (sweep / "points" / "b" / "attacks").mkdir()
-    (sweep / "points" / "b" / "attacks" / "one.json").write_text("{}")
-    assert json.loads(ask(view, "/state.json")[2])["runs"][1]["detail"] == "1 attack done"
 
 
 def test_a_point_appears_as_soon_as_it_is_audited(view: LiveView, sweep: Path) -> None:

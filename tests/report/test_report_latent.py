@@ -254,6 +254,7 @@ def test_leakage_is_drawn_over_the_number_of_releases(page, tmp_path):
     run = latent_run(tmp_path / "r", "filter", leak=0.6, use=0.9)
     several(run)
     built = page(run)
+    assert "<details open><summary><h2>Several releases of one record</h2>" in built.visible
     (sheet,) = boards(built)["Several releases of one record"]
     (panel,) = sheet["panels"]
     (trace,) = panel["data"]

@@ -159,3 +159,40 @@ def test_junit_and_statement_say_what_the_gate_says(tmp_path: Path) -> None:
     content = base64.b64decode(configuration["content"])
     assert hashlib.sha256(content).hexdigest() == configuration["digest"]["sha256"]
     assert Policy.from_json(json.loads(content)) == policy
+
+
+def test_a_share_of_people_is_limited_by_the_upper_end(tmp_path: Path) -> None:
+    above = {"threshold": 0.5, "share": 0.02, "ci": [0.01, 0.06], "people": 90}
+    run = audited(tmp_path, exposure={"attribute:sex": {"groups": [], "share_above": above}})
+    assert gate_folder(run, policy_of(shares=["attribute=7%"])).passed
+    found = gate_folder(run, policy_of(shares=["attribute:sex=5%"]))
+    assert outcomes(found) == {"max-share attribute:sex = 5%": "failed"}
+    assert found.checks[0].because == "2% of people leak more than 50%"
+
+
+def test_an_error_of_a_number_counts_by_its_upper_end_and_the_best_reader(tmp_path: Path) -> None:
+    errors = [
+        {**score("utility", "mae", value, (value - 5.0, value + 5.0), target="pay"), "better_for_owner": "lower"}
+        for value in (90.0, 60.0)
+    ]
+    run = audited(tmp_path, utility=errors)
+    assert outcomes(gate_folder(run, policy_of(["mae=65"]))) == {"max mae:pay = 65": "passed"}
+    assert outcomes(gate_folder(run, policy_of(["mae:pay=64"]))) == {"max mae:pay = 64": "failed"}
+
+
+def test_a_limit_below_what_the_served_label_tells_is_said_to_be_out_of_reach(tmp_path: Path) -> None:
+    floor = score("attribute", "accuracy", 0.7, (0.6, 0.8), target="sex", leakage=0.5, leakage_ci=(0.3, 0.6))
+    run = audited(tmp_path, attacks=[{**floor, "follows": "income"}])
+    (check,) = (one for one in gate_folder(run, policy_of(["attribute:sex=10%"])).checks if "sex" in one.asked)
+    assert "OUT OF REACH: income tells 30% or more of it by itself" in check.because
+    (check,) = (one for one in gate_folder(run, policy_of(["attribute:sex=35%"])).checks if "sex" in one.asked)
+    assert "OUT OF REACH" not in check.because
+
+
+def test_figures_beside_a_dp_promise_count_as_others_may_see_them_and_never_in_its_favour(tmp_path: Path) -> None:
+    worst = {"membership": score("membership", "advantage", 0.123, (0.0501, 0.1501))}
+    run = audited(tmp_path, worst=worst)
+    assert outcomes(gate_folder(run, policy_of(["membership=0.155"]))) == {"max membership = 0.155": "failed"}
+    assert outcomes(gate_folder(run, policy_of(["membership=0.16"]))) == {"max membership = 0.16": "passed"}
+    measured = audited(tmp_path / "measured", empirical("measured"), worst=worst)
+    assert outcomes(gate_folder(measured, policy_of(["membership=0.155"]))) == {"max membership = 0.155": "passed"}

@@ -10,6 +10,7 @@ from sfumato.core.guarantee import Guarantee
 from sfumato.core.run_folder import read_json
 from sfumato.core.threats import title
 from sfumato.deploy.program_checks import ProgramFigures
+from sfumato.deploy.quantising import QuantisedFigures
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.halves import Halves
 from sfumato.report.guarantees import covers_line, epsilon_line, kind_line, outside_line
@@ -25,7 +26,12 @@ _WHERE = {
 
 
 def bundle_card(
-    name: str, mechanism: Mechanism, halves: Halves, figures: Sequence[ProgramFigures], scores: Mapping[str, Any] | None
+    name: str,
+    mechanism: Mechanism,
+    halves: Halves,
+    figures: Sequence[ProgramFigures],
+    scores: Mapping[str, Any] | None,
+    cost: QuantisedFigures | None = None,
 ) -> str:
     """Markdown; text that comes from files is escaped."""
     promise = mechanism.guarantee()
@@ -39,6 +45,7 @@ def bundle_card(
             *_guarantee(promise),
             *_audit(promise, scores),
             *_programs(figures),
+            *([] if cost is None else _cost(cost, promise)),
             "How the files are used: `manifest.json` says it for programs, and docs/bundle.md of sfumato for people.",
             "",
         ]
@@ -134,6 +141,34 @@ def _programs(figures: Sequence[ProgramFigures]) -> list[str]:
         *rows,
         "",
     ]
+
+
+def _cost(cost: QuantisedFigures, promise: Guarantee) -> list[str]:
+    """What 8 bits are bought with."""
+    lines = [
+        "## Device half in 8 bits",
+        "",
+        f"{cost.before / 1024:.0f} kB became {cost.after / 1024:.0f} kB; payloads are off by {100 * cost.off:.2g} % of "
+        "their deviation. The errors above are of the program before that.",
+        "",
+    ]
+    if promise.kind == "dp":
+        return lines
+    rows = [table_row([title(threat), *map(_percent, two)]) for threat, two in cost.leakage.items()]
+    if cost.accuracy is not None:
+        metric, single, small = cost.accuracy
+        rows.insert(0, table_row([f"Utility ({metric})", f"{single:.3g}", f"{small:.3g}"]))
+    head = [
+        "Measured on the programs themselves, by the same attacks.",
+        "",
+        "| | 32 bits | 8 bits |",
+        "|---|---:|---:|",
+    ]
+    return [*lines, *head, *rows, ""]
+
+
+def _percent(leakage: float | None) -> str:
+    return "–" if leakage is None else f"leakage {100 * leakage:.0f} %"
 
 
 def scores_of(run: Path) -> Mapping[str, Any] | None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.core.dataset import Dataset
+from sfumato.auditing import SMOKE, Effort
+from sfumato.core.dataset import Dataset, Splits
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.extras import require
 from sfumato.core.run_folder import RunFolder, atomic
@@ -22,10 +24,11 @@ from sfumato.deploy.bundle_files import CARD, write_manifest, write_sums
 from sfumato.deploy.manifest import PROGRAMS, read_bundle
 from sfumato.deploy.onnx_programs import example_inputs, write_program
 from sfumato.deploy.program_checks import ProgramFigures, by_torch, compared
+from sfumato.deploy.quantising import QuantisedFigures, cost_of, quantise, refuse_unmeasurable
+from sfumato.deploy.shipped_mechanism import private_inputs
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.capabilities import HasHalves
 from sfumato.mechanisms.halves import Half, Halves
-from sfumato.mechanisms.label_targets import target, told
 from sfumato.workflow import load_run
 from sfumato.workflow.fitting import splits_of
 
@@ -43,20 +46,36 @@ class Exported:
     folder: Path
     mechanism: str
     figures: tuple[ProgramFigures, ...]
+    quantised: QuantisedFigures | None = None
 
     def to_json(self) -> dict[str, Any]:
-        programs = [one.to_json() for one in self.figures]
-        return {"bundle": str(self.folder), "mechanism": self.mechanism, "programs": programs}
+        return {
+            "bundle": str(self.folder),
+            "mechanism": self.mechanism,
+            "programs": [one.to_json() for one in self.figures],
+            "quantised": None if self.quantised is None else self.quantised.to_json(),
+        }
 
 
-def export_run(run: Path, out: Path, *, name: str = "", attacker: bool = False, say: Say = lambda _: None) -> Exported:
+def export_run(
+    run: Path,
+    out: Path,
+    *,
+    name: str = "",
+    int8: bool = False,
+    attacker: bool = False,
+    effort: Effort = SMOKE,
+    say: Say = lambda _: None,
+) -> Exported:
     """Write the halves of a finished run as a bundle in ``out``.
 
     Args:
         run: A folder that ``sfumato fit`` made.
         out: The bundle; must not exist.
         name: Of the bundle, and of the model at a server; by default that of ``out``.
+        int8: Quantise the device half to 8 bits, and measure what that costs by an audit of the programs.
         attacker: Also train a decoder on the run's attacker records and ship it, for demonstrations.
+        effort: How hard the attackers of ``int8`` try.
         say: Called with what is being done.
 
     Returns:
@@ -67,13 +86,20 @@ def export_run(run: Path, out: Path, *, name: str = "", attacker: bool = False, 
         DataError: The run cannot be read, or ``out`` is in use.
     """
     mechanism = load_run(run)
-    real = _victims(run, mechanism, say)
-    known = None
-    if attacker:
-        known = splits_of(RunFolder.open(run).config()).attacker
-        if known.schema != mechanism.schema_:
-            raise DataError(f"{run}: the run's records have changed, so no attacker can be trained: leave it out.")
-    return export(mechanism, out, name=name, real=real, scores=scores_of(run), known=known, say=say)
+    splits = _splits(run, mechanism, say)
+    if (int8 or attacker) and splits is None:
+        raise DataError("--int8 and --attacker need the run's records, and these cannot be read: restore them.")
+    return export(
+        mechanism,
+        out,
+        name=name,
+        real=None if splits is None else splits.victim,
+        scores=scores_of(run),
+        quantised_on=splits if int8 else None,
+        known=splits.attacker if attacker and splits is not None else None,
+        effort=effort,
+        say=say,
+    )
 
 
 def export(
@@ -83,11 +109,14 @@ def export(
     name: str = "",
     real: Dataset | None = None,
     scores: Mapping[str, Any] | None = None,
+    quantised_on: Splits | None = None,
     known: Dataset | None = None,
+    effort: Effort = SMOKE,
     say: Say = lambda _: None,
 ) -> Exported:
-    """As ``export_run``, for a fitted mechanism; programs are compared on ``real`` records, too, and a decoder is
-    trained on those that an attacker has ``known``."""
+    """As ``export_run``, for a fitted mechanism; programs are compared on ``real`` records, too. With ``quantised_on``
+    the device half is quantised on the owner's records of these parts, and its cost measured on the victims; a
+    decoder is trained on those that an attacker has ``known``."""
     require("deploy", "export", "onnx", "onnxscript", "onnxruntime")
     halves = halves_of(mechanism)
     programs = {part: half for part in PROGRAMS if (half := getattr(halves, part, None)) is not None}
@@ -95,16 +124,18 @@ def export(
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise DataError(f"{out} is already used for something: choose another --out.")
     out.parent.mkdir(parents=True, exist_ok=True)
-    given = _real_inputs(mechanism, halves, real)
+    if quantised_on is not None:
+        refuse_unmeasurable(() if halves.device is None else halves.device.inputs)
     if known is not None:
         if halves.device is None:
             raise UsageError(f"{mechanism.name}: there is no device half whose payload an attacker could read.")
         say("training a decoder as an attacker would")
-        private = (
-            private_inputs(mechanism, known) if any(port.source == "private" for port in halves.device.inputs) else None
-        )
+        asked = any(port.source == "private" for port in halves.device.inputs)
+        private = private_inputs(known.schema, known.private) if asked else None
         rows = halves.company.rows if halves.company else 1
         programs["attacker"] = attacker_half(halves.device, known, private, rows=rows)
+    given = _real_inputs(mechanism, halves, real)
+    cost = None
     with atomic(out) as part:
         part.mkdir()
         figures = []
@@ -113,13 +144,31 @@ def export(
             path = part / f"{half_name}.onnx"
             write_program(half, half_name, path)
             figures.append(compared(half, half_name, path, given.get(half_name)))
-        (part / CARD).write_text(bundle_card(name, mechanism, halves, figures, scores))
-        write_manifest(part, name, mechanism, halves, programs)
+        if quantised_on is not None and halves.device is not None:
+            say("quantising device.onnx, and attacking both forms of it")
+            cost = _quantised(part, mechanism, halves.device, quantised_on, effort)
+            figures[0] = replace(figures[0], bytes=cost.after)
+        (part / CARD).write_text(bundle_card(name, mechanism, halves, figures, scores, cost))
+        write_manifest(part, name, mechanism, halves, programs, ("device",) if cost else ())
         write_sums(part)
         read_bundle(part)
         if out.is_dir():
             shutil.rmtree(out)  # it is empty
-    return Exported(out, mechanism.name, tuple(figures))
+    return Exported(out, mechanism.name, tuple(figures), cost)
+
+
+def _quantised(folder: Path, mechanism: Mechanism, device: Half, splits: Splits, effort: Effort) -> QuantisedFigures:
+    """``device.onnx`` in 8 bits, beside what it was."""
+    with TemporaryDirectory() as elsewhere:
+        single = Path(elsewhere) / "device.onnx"
+        shutil.copyfile(folder / "device.onnx", single)
+        off = quantise(
+            folder / "device.onnx", device.inputs, _around(mechanism, device, splits.owner.take(slice(0, _REAL)))
+        )
+        programs = {"single": single, "device": folder / "device.onnx"}
+        if (folder / "cloud.onnx").exists():
+            programs["cloud"] = folder / "cloud.onnx"
+        return cost_of(mechanism, programs, device.inputs, splits, effort, off)
 
 
 def halves_of(mechanism: Mechanism) -> Halves:
@@ -141,10 +190,10 @@ def _checked_name(name: str) -> str:
     return name
 
 
-def _victims(run: Path, mechanism: Mechanism, say: Say) -> Dataset | None:
-    """Real records of the run that nothing was trained on, if its data are still there."""
+def _splits(run: Path, mechanism: Mechanism, say: Say) -> Splits | None:
+    """The run's records, if they are still there."""
     try:
-        found = splits_of(RunFolder.open(run).config()).victim
+        found = splits_of(RunFolder.open(run).config())
     except (DataError, UsageError) as error:
         say(f"the run's records cannot be read, programs are compared on random ones alone ({error})")
         return None
@@ -164,7 +213,7 @@ def _real_inputs(mechanism: Mechanism, halves: Halves, real: Dataset | None) -> 
     found: dict[str, Sequence[Array]] = {"device": arrays}
     if halves.cloud is not None:
         payload = by_torch(device, arrays)
-        found["cloud"] = [payload]
+        found["cloud"] = found["attacker"] = [payload]
         if halves.finish is not None:
             key = next(array for port, array in zip(device.inputs, arrays, strict=True) if port.name == "key")
             found["finish"] = [by_torch(halves.cloud, [payload]), key]
@@ -179,12 +228,5 @@ def _around(mechanism: Mechanism, device: Half, some: Dataset) -> list[Array]:
         if port.source == "record":
             arrays[place] = np.ascontiguousarray(some.x)
         elif port.source == "private":
-            arrays[place] = private_inputs(mechanism, some)
+            arrays[place] = private_inputs(mechanism.schema_, some.private)
     return arrays
-
-
-def private_inputs(mechanism: Mechanism, data: Dataset) -> Array:
-    """The private labels of records as the device half takes them."""
-    schema = mechanism.schema_
-    each = (told(target(label, data.private[label], schema), schema.width(label)) for label in schema.private)
-    return np.concatenate([part.float().numpy() for part in each], axis=1)

@@ -13,18 +13,17 @@ from sfumato.core.errors import DataError
 from sfumato.core.run_folder import read_json
 from sfumato.report.audited_runs import Group
 from sfumato.report.collect import MAX_RUNS, expanded, grouped, read_run
-from sfumato.report.wording import count
 
 _DEPTH = 3  # folders of folders of runs
 _SHOWN = ("scores.json", "gate.json", "gallery.safetensors", "features.json", "config.toml")
 """The files that a page is made of."""
 
-Stage = Literal["waiting", "fitting", "fitted", "auditing", "done"]
+Stage = Literal["waiting", "fitting", "fitted", "done"]
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far one run is: ``detail`` is the epoch, or how many attacks are done."""
+    """How far one run is: an audit leaves nothing until it is done, ``detail`` is the epoch of a fit."""
 
     name: str
     stage: Stage
@@ -85,15 +84,12 @@ def news(roots: Sequence[Path], unread: Sequence[str] = ()) -> News:
 
 
 def _progress(path: Path, name: str) -> Progress:
-    attacks = len(list((path / "attacks").glob("*.json"))) if (path / "attacks").is_dir() else 0
     if (path / "scores.json").is_file():
         return Progress(name, "done", "")
-    if attacks:
-        return Progress(name, "auditing", f"{count(attacks, 'attack')} done")
     if not (path / "config.toml").is_file():
         return Progress(name, "waiting", "")
     if _state(path / "status.json") == "done":
-        return Progress(name, "fitted", "not audited yet")
+        return Progress(name, "fitted", "its audit has not finished")
     epoch, total = _epoch(path / "metrics.jsonl"), _epochs(path / "config.toml")
     return Progress(name, "fitting", f"epoch {epoch}{f' of {total}' if total else ''}" if epoch else "")
 

@@ -170,8 +170,8 @@ class _Builder:
         """Everything that is folded until somebody asks for it; what there is nothing to say about is left out."""
         plane = planes(group)
         every = (
+            self._board(averages(group, looks), opened=True),
             self._glance(group),
-            self._board(averages(group, looks)),
             self._board(tradeoff(group, looks)),
             before_and_after(group, self.album),
             wall_of_reconstructions(group, self.album),
@@ -255,9 +255,9 @@ class _Builder:
             tuple(parts),
         )
 
-    def _board(self, board: Board | None) -> Section | None:
+    def _board(self, board: Board | None, *, opened: bool = False) -> Section | None:
         """A section of small charts; None where there are none."""
-        return None if board is None else Section(board.title, board.about, (self._charts(board),))
+        return None if board is None else Section(board.title, board.about, (self._charts(board),), opened)
 
     def _charts(self, board: Board) -> Charts:
         """Small charts side by side."""

@@ -176,12 +176,12 @@ class Space:
 
 @dataclass(frozen=True)
 class Section:
-    """A section that opens when its heading is clicked."""
+    """A section that opens when its heading is clicked, or is open from the start."""
 
-    form: ClassVar[str] = "section"
     title: str
     about: str
     content: tuple[Piece, ...] = ()
+    opened: bool = False
 
 
 Piece = Table | Wall | Charts | Items | Fold | Passage | MessagePictures | QueryTable | Space

@@ -37,6 +37,8 @@ columns.y = {kind = "categorical", categories = ["n", "y"]}
 _CUTS = {
     "record": "one record more or less",
     "person": "one person more or less, of one to twelve records",
+    "record, pairs": "one record more or less, method marginals",
+    "person, pairs": "one person more or less, of one to twelve records, method marginals",
     "permutation": "one record more or less, cut by permutation",
 }
 
@@ -61,10 +63,11 @@ def bound(cut: str, seed: int) -> float:
     rng = np.random.default_rng(seed)
     lines = made_up(rng)
     gone = lines[int(rng.integers(len(lines)))]
-    others = [line for line in lines if line is not gone and (cut != "person" or line[0] != gone[0])]
+    others = [line for line in lines if line is not gone and (not cut.startswith("person") or line[0] != gone[0])]
     with TemporaryDirectory() as folder:
         owner, neighbour = (_owner(Path(folder), each, cut, seed) for each in (lines, others))
-        mechanism = Synth(epsilon=EPSILON, steps=2, seed=seed).fit(owner)
+        method = "marginals" if cut.endswith("pairs") else "tree"
+        mechanism = Synth(method=method, epsilon=EPSILON, steps=2, seed=seed).fit(owner)
         return max(score.value for score in canary_scores(mechanism, owner, _EFFORT, seed, neighbour))
 
 
@@ -84,7 +87,7 @@ def _owner(folder: Path, lines: Sequence[Line], cut: str, seed: int) -> Dataset:
     if cut == "permutation":
         every = load(folder / "people.csv", **options)
         return every.take(np.random.default_rng(seed).permutation(len(every))[: round(_SHARE * len(every))])
-    id = "who" if cut == "person" else None
+    id = "who" if cut.startswith("person") else None
     return load_splits(folder / "people.csv", **options, id=id, seed=seed, shares=(_SHARE,)).owner
 
 

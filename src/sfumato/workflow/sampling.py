@@ -21,6 +21,8 @@ from sfumato.workflow.spent_budget import BudgetLedger
 from sfumato.workflow.warrant import NO_POLICY, Warrant, cleared
 
 BATCH_ROWS = 4096
+_TABLE_ROWS, _TABLE_NUMBERS = 65_536, 2**23
+"""Most rows and encoded numbers of a table that are drawn at once: the more, the better they can be rounded."""
 
 
 def sample_run(
@@ -81,9 +83,11 @@ def sample_run(
 def _batches(
     mechanism: Samples, rows: int, given: Mapping[str, str] | None, digest: Any, say: Callable[[int], None]
 ) -> Iterator[Dataset]:
-    done = 0
+    done, most, schema = 0, BATCH_ROWS, mechanism.schema_
+    if schema.kind == "table":
+        most = max(BATCH_ROWS, min(_TABLE_ROWS, _TABLE_NUMBERS // schema.size))
     while done < rows:
-        drawn = mechanism.sample(min(BATCH_ROWS, rows - done), given=given)
+        drawn = mechanism.sample(min(most, rows - done), given=given)
         digest.update(row_digests(drawn.x))
         done += len(drawn)
         say(done)

@@ -12,8 +12,8 @@ from sfumato.mechanisms.synth.swapped_rows import swapped
 
 _FEW = 8
 """A component with fewer rows draws them independently: rounding would leave only its most likely values."""
-_SWAP_FROM = 8
-"""Swaps need so many rows a component."""
+_SWAP_FROM, _SWAP_TO = 8, 50_000
+"""Swaps need so many rows a component. Of more rows in all, pairs of columns are near enough without."""
 _TRACE = 1e-2
 """A bin that is expected less often than this in a component is left out of it."""
 
@@ -44,7 +44,7 @@ def rounded_rows(weights: Doubles, chances: Doubles, starts: Codes, rows: int, g
             values = np.repeat(np.arange(last - first), counts)
             rng.shuffle(values)
             bins[end - size : end, column] = values
-    if rows >= _SWAP_FROM * len(order):
+    if _SWAP_FROM * len(order) <= rows <= _SWAP_TO:
         component = np.repeat(np.arange(len(order)), sizes)
         goal = rows * (chances.T * (weights / weights.sum())) @ chances
         bins = swapped(bins, component, starts, goal, rng)

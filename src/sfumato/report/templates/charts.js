@@ -169,7 +169,8 @@ const charts = (() => {
     const px = (v) => left + x.at(v) * w;
     const down = layout.yaxis.autorange === "reversed";
     const py = (v) => 8 + (down ? y.at(v) : 1 - y.at(v)) * h;
-    const svg = el("svg", { width, height: heat ? h + below + 10 : height, "aria-hidden": "true" });
+    const tall = heat ? h + below + 10 : height;
+    const svg = el("svg", { width, height: tall, viewBox: `0 0 ${width} ${tall}`, "aria-hidden": "true" });
     const inside = el("clipPath", { id: `clip-${(plane.count = (plane.count ?? 0) + 1)}` });
     inside.append(el("rect", { x: left - 8, y: 0, width: w + 16, height: h + 16 }));
     svg.append(inside);
@@ -263,7 +264,7 @@ const charts = (() => {
     const reach = Math.max(1e-9, ...all.map((p) => Math.hypot(...p.map((v, k) => v - middle[k]))));
     node.append(legend(figure));
     const [width, height] = [node.clientWidth, node.clientHeight - node.firstChild.offsetHeight];
-    const svg = el("svg", { width, height, "aria-hidden": "true", class: "turning" });
+    const svg = el("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true", class: "turning" });
     const paint = () => {
       const [cy, sy, cp, sp] = [Math.cos(view.yaw), Math.sin(view.yaw), Math.cos(view.pitch), Math.sin(view.pitch)];
       const r = .46 * Math.min(width, height);

@@ -346,7 +346,7 @@
 
   function told({ runs, unread }) {
     const done = runs.filter(({ stage }) => stage === "done").length;
-    const busy = runs.filter(({ stage }) => stage === "fitting" || stage === "auditing")
+    const busy = runs.filter(({ stage }) => stage === "fitting" || stage === "fitted")
       .map(({ name, stage, detail }) => `${name}: ${stage}${detail ? `, ${detail}` : ""}`);
     const text = [`${done} of ${runs.length} runs done`, ...busy.slice(0, 4), ...unread].join(" · ");
     const node = byId("news");

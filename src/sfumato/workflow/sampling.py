@@ -64,7 +64,7 @@ def sample_run(
     digest = hashlib.sha256()
     with writable(out) as part:
         write = _write_pictures if pictures else _write_parquet
-        write(part, _batches(mechanism, mechanism.schema_, rows, given, digest, say))
+        write(part, _batches(mechanism, rows, _at_once(mechanism.schema_), given, digest, say))
         facts = {
             "warnings": list(promised.warnings),
             "mechanism": mechanism.name,
@@ -81,17 +81,17 @@ def sample_run(
     return {"release": str(out), **record}
 
 
+def _at_once(schema: Schema) -> int:
+    """Records drawn at a time."""
+    if schema.kind != "table":
+        return BATCH_ROWS
+    return max(BATCH_ROWS, min(_TABLE_ROWS, _TABLE_NUMBERS // schema.size))
+
+
 def _batches(
-    mechanism: Samples,
-    schema: Schema,
-    rows: int,
-    given: Mapping[str, str] | None,
-    digest: Any,
-    say: Callable[[int], None],
+    mechanism: Samples, rows: int, most: int, given: Mapping[str, str] | None, digest: Any, say: Callable[[int], None]
 ) -> Iterator[Dataset]:
-    done, most = 0, BATCH_ROWS
-    if schema.kind == "table":
-        most = max(BATCH_ROWS, min(_TABLE_ROWS, _TABLE_NUMBERS // schema.size))
+    done = 0
     while done < rows:
         drawn = mechanism.sample(min(most, rows - done), given=given)
         digest.update(row_digests(drawn.x))

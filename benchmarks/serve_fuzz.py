@@ -157,7 +157,7 @@ def _frames(draw: st.DrawFn) -> tuple[bytes, dict[str, str], np.ndarray | None]:
         raw = raw[: draw(st.integers(0, len(raw)))] if binary else draw(st.binary(min_size=1, max_size=40))
     elif cut == "length":
         headers["inference-header-content-length"] = draw(
-            st.integers(-5, 10**20).map(str) | st.text("0123456789-+.eExX ", max_size=12)
+            st.integers(-5, 10**20).map(str) | st.text("0123456789-+.eExX ²½\xa0", max_size=12)
         ).strip()
     elif cut == "more":
         raw += draw(st.binary(min_size=1, max_size=40))

@@ -17,7 +17,7 @@ from sfumato.core.dataset import Dataset
 from sfumato.core.errors import SfumatoError
 from sfumato.data import load_splits
 from sfumato.studies.peers import PEERS, VARIABLE
-from sfumato.studies.synth_peers import LABEL, METRICS, STUDENTS, PeerEffort, compared
+from sfumato.studies.synth_peers import LABEL, METHODS, METRICS, OURS, STUDENTS, PeerEffort, compared
 
 EPSILON = 1.0
 SECONDS = 900.0
@@ -32,11 +32,12 @@ def run(small: bool = False) -> dict[str, Any]:
     missing: dict[str, str] = {}
     names = ("mst",) if small else NAMES
     ready = [name for name in names if _installs(name, missing)]
-    effort = PeerEffort((EPSILON,), tuple(ready), 300.0 if small else SECONDS, 1, 1000 if small else None)
+    rows = 1000 if small else None
+    effort = PeerEffort((EPSILON,), tuple(ready), 300.0 if small else SECONDS, 1)
     against = []
     for data, parts in (("adult", _adult), ("acs", _acs)):
         try:
-            train, test = parts(effort.rows)
+            train, test = parts(rows)
         except (SfumatoError, OSError) as error:
             missing |= {f"{name} on {data}": str(error) for name in ready}
             continue
@@ -45,11 +46,14 @@ def run(small: bool = False) -> dict[str, Any]:
             compared(train, test, effort, seed=0, out=out, say=lambda said: print(f"  {said}", file=sys.stderr))
             for name in ready:
                 file = next(iter((*out.glob(f"{name}-{EPSILON:g}.json"), *out.glob(f"{name}.json"))))
-                theirs, ours = (json.loads(path.read_text()) for path in (file, out / f"synth-{EPSILON:g}-0.json"))
+                theirs = json.loads(file.read_text())
                 if "failed" in theirs:
                     missing[f"{PEERS[name].title} on {data}"] = theirs["failed"]
-                else:
-                    against += _lines(PEERS[name].title, f"{data}, {len(train):,} rows, ε = {EPSILON:g}", ours, theirs)
+                    continue
+                for method in METHODS:
+                    ours = json.loads((out / f"{OURS}-{method}-{EPSILON:g}-0.json").read_text())
+                    task = f"{data}, {len(train):,} rows, ε = {EPSILON:g}, ours: {method}"
+                    against += _lines(PEERS[name].title, task, ours, theirs)
     return {
         "claim": None,
         "holds": None,

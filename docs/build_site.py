@@ -44,6 +44,7 @@ API = {
 }
 SHIM = "https://unpkg.com/iframe-worker/shim"
 """What pages of the plugin ``offline`` would fetch; ours does the same from disk."""
+_WARNED_AT = re.compile(r"^\S+\.py:\d+: (\w*Warning: .*)\n  .*\n", re.MULTILINE)
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 
 
@@ -102,6 +103,8 @@ def write_tutorial(notebook: Path, *, run: bool) -> str:
             )  # no colours on a page
             os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
             NotebookClient(content, timeout=1200, resources={"metadata": {"path": folder}}).execute()
+    for output in (one for cell in content.cells for one in cell.get("outputs", ()) if one.get("name") == "stderr"):
+        output["text"] = _WARNED_AT.sub(r"\1\n", output["text"])  # the sentence, without this machine's path
     name = re.sub(r"^\d+-", "", notebook.stem)
     folder = SOURCE / "tutorials"
     body, resources = MarkdownExporter().from_notebook_node(

@@ -223,3 +223,9 @@ def promise_more(folder: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["programs"]["cloud"]["inputs"][0]["shape"] = [-1, 2**30]
     (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_where_phase_pools_two_computers_may_choose_otherwise(bundles: Bundles) -> None:
+    table = mechanism_class("phase")(**{"epochs": 1, "batch": 64}).fit(made_records("table"))
+    assert bundles["phase", "image"].mechanism.halves().cloud.jump == np.inf
+    assert table.halves().cloud.jump == 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -27,6 +28,23 @@ TOKENS = ("first-token-0123456789", "second-token-9876543210")
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_bundle(tmp_path_factory.mktemp("bundle"))
+
+
+def test_an_answer_beyond_the_limits_is_refused_before_it_is_computed(bundle: Path) -> None:
+    x = np.ones((129, WIDTH), np.float32)
+    tensor = {
+        "name": "payload",
+        "datatype": "FP32",
+        "shape": [129, WIDTH],
+        "parameters": {"binary_data_size": x.nbytes},
+    }
+    with running(bundle=bundle, max_json=8192) as service:
+        for binary, status in ((False, 413), (True, 200)):
+            head = json.dumps({"inputs": [tensor], "parameters": {"binary_data_output": binary}}).encode()
+            headers = {"inference-header-content-length": str(len(head))}
+            said = httpx.post(service.url + INFER, content=head + x.tobytes(), headers=headers)
+            assert said.status_code == status
+            assert binary or "ask for fewer rows" in said.json()["error"]
 
 
 @pytest.fixture(scope="module")

@@ -178,13 +178,15 @@ def test_binary_tensors_of_the_wrong_length_or_not_finite_are_refused(
     refused(service, 400, head + raw, inference_header_content_length=str(len(head)))
 
 
-@pytest.mark.parametrize("length", ["-1", "0", "1", "99999", "1e3", "", "+5", "٣", "9" * 400, "0x10"])
-def test_a_wrong_length_of_the_json_is_refused(service: Running, length: str) -> None:
+@pytest.mark.parametrize(
+    "length", [b"-1", b"0", b"1", b"99999", b"1e3", b"", b"+5", b"\xb2", "٣".encode(), b"9" * 400, b"0x10"]
+)
+def test_a_wrong_length_of_the_json_is_refused(service: Running, length: bytes) -> None:
     head = framed()
     found = httpx.post(
         service.url + INFER,
         content=head + RAW,
-        headers=[(b"inference-header-content-length", length.encode())],
+        headers=[(b"inference-header-content-length", length)],
     )
     assert found.status_code == 400
     assert "error" in found.json()
@@ -217,6 +219,13 @@ def test_a_nest_of_empty_gzip_members_is_refused(service: Running) -> None:
 )
 def test_broken_compression_is_refused(service: Running, content: bytes, encoding: str, status: int) -> None:
     refused(service, status, content, content_encoding=encoding)
+
+
+def test_more_rows_than_may_wait_are_refused(service: Running) -> None:
+    rows = 1025
+    head = framed(shape=[rows, WIDTH], size=rows * len(RAW))
+    said = refused(service, 413, head + RAW * rows, inference_header_content_length=str(len(head)))
+    assert "1024 rows" in said
 
 
 def test_a_request_over_the_limit_is_refused_whether_or_not_it_says_its_length(service: Running) -> None:

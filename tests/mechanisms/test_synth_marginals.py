@@ -19,7 +19,7 @@ from test_synth_tree import COLUMNS, SCHEMA, Both, people
 from sfumato.auditing.fidelity import columns_of
 from sfumato.core.column_rules import MISSING, ColumnRule
 from sfumato.core.dataset import Dataset
-from sfumato.core.errors import RuleBroken, UsageError
+from sfumato.core.errors import DataError, RuleBroken, UsageError
 from sfumato.core.schema import Column, Schema
 from sfumato.data import decode_table
 from sfumato.data.encoding.tables import encode_table
@@ -32,7 +32,7 @@ from sfumato.mechanisms.synth.product_mixture import Ensemble, Tables, enough
 from sfumato.mechanisms.synth.rounded_rows import rounded_rows
 from sfumato.mechanisms.synth.structural_zeros import boxes
 from sfumato.privacy.discrete_gaussian import RepeatableNoise
-from sfumato.privacy.ledger import Ask, Ledger
+from sfumato.privacy.ledger import Ask, Ledger, calibrated
 from sfumato.privacy.query_counter import QueryCounter, Records, deviations
 
 BARE = replace(SCHEMA, utility={})
@@ -145,6 +145,22 @@ def test_weights_of_tables_must_be_positive() -> None:
             deviations(wrong, 1.0)
 
 
+def test_an_independent_accountant_finds_the_epsilon_that_was_asked_for() -> None:
+    """All questions are Gaussian, so they compose to one Gaussian mechanism; its profile by Balle and Wang, solved."""
+    from scipy.optimize import brentq
+    from scipy.stats import norm
+
+    for epsilon, delta in ((0.5, 1e-7), (1.0, 1e-6), (10.0, 1e-5)):
+        method = Marginals(task(epsilon=epsilon, delta=delta))
+        plan = calibrated(method.plan(0), epsilon, delta)
+        mu = np.sqrt(sum(ask.count / ask.noise**2 for ask in plan))
+
+        def beyond(value: float, mu: float = float(mu), delta: float = delta) -> float:
+            return float(norm.cdf(mu / 2 - value / mu) - np.exp(value) * norm.cdf(-mu / 2 - value / mu)) - delta
+
+        assert brentq(beyond, 1e-3, 50.0, xtol=1e-12) == pytest.approx(epsilon, abs=1e-6)
+
+
 def test_shapes_and_plan_depend_on_the_task_alone(data: Dataset) -> None:
     def shapes(method: Marginals) -> dict[str, Any]:
         return {
@@ -219,6 +235,8 @@ def test_declared_rules_hold_in_every_record(data: Dataset) -> None:
     assert not broken(drawn.x, kept.schema).any()
     given_ = synth.sample(500, seed=0, given={"member": "yes"})
     assert not broken(given_.x, kept.schema).any()
+    with pytest.raises(DataError, match="rules may forbid"):
+        synth.sample(5, given={"member": "yes", "city": "city 17"})
 
 
 def test_tree_does_not_pretend_to_keep_rules(data: Dataset) -> None:
@@ -230,10 +248,13 @@ def test_tree_does_not_pretend_to_keep_rules(data: Dataset) -> None:
 
 def test_a_rule_about_a_label_holds_for_the_class_of_a_mixture(data: Dataset) -> None:
     schema = replace(SCHEMA, rules=(ColumnRule({"rich": ("yes",)}, {"member": ("yes",)}),))
-    cells = cells_of(schema)
-    found = boxes(schema, cells, 2)
-    assert len(found) == 2 and all(len(box[-1]) == 2 for box in found)
+    found = boxes(schema, cells_of(schema), 2)
     assert [box[-1].tolist() for box in found] == [[False, True], [True, False]]
+    old = data.x[:, -1] == 1.0
+    kept = data.take(np.flatnonzero((data.utility["rich"] == 0) | old))
+    synth = Synth(epsilon=0.5, delta=1e-6, steps=20).fit(replace(kept, schema=schema))
+    drawn = synth.sample(2000, seed=0)
+    assert drawn.utility["rich"].any() and (drawn.x[drawn.utility["rich"] == 1, -1] == 1.0).all()
 
 
 values = st.sampled_from(["a", "b", "c"])

@@ -23,8 +23,9 @@ from sfumato.mechanisms.device_secret import make_secret
 from sfumato.parties.byte_counter import wire_bytes
 from sfumato.parties.message_checks import check_encoder
 from sfumato.parties.partition import split_parties
-from sfumato.parties.party_folder import open_party
+from sfumato.parties.party_folder import DEVICE, open_party
 from sfumato.parties.run_terms import Terms
+from sfumato.testing.second_device import second_device
 
 
 def got(out: Path, party: str) -> Any:
@@ -437,3 +438,18 @@ def test_each_party_hides_its_own_label_with_a_filter_and_one_with_nothing_to_hi
     question.content["about"]["digest"] = question.content["terms"]["encoder"] = forged.digest
     (tmp_path / "party-1" / str(RUN) / "joined.json").unlink()  # as before it shared
     assert dict(hall.app(question, hall.nodes[2]).content["refused"])["why"] == "data"
+
+
+def test_parties_may_compute_on_another_device(trio: list[Path], tmp_path: Path) -> None:
+    with second_device():
+        meet(trio, tmp_path)
+    assert outcome(tmp_path).shared == ("party-0", "party-1", "party-2")
+
+
+def test_a_party_without_the_device_that_it_was_told_refuses(
+    trio: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DEVICE, "a fast one")
+    with pytest.raises(DataError):
+        meet(trio, tmp_path)
+    assert "--device is 'a fast one'" in (tmp_path / "party-0" / str(RUN) / "refused.txt").read_text()

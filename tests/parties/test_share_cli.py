@@ -7,12 +7,15 @@ import json
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from sfumato.cli import main
+from sfumato.core import compute
 from sfumato.core.compute import Compute, using
 from sfumato.parties import app_files, simulation
 from sfumato.parties.results import FedResult, PartyResult, Round, ShareResult
@@ -112,7 +115,7 @@ def test_results_are_shown_as_a_table_or_as_json(here: Path, monkeypatch: pytest
     assert "ε = 3 per party" in capsys.readouterr().out
 
 
-def test_parties_say_that_they_compute_on_the_processor_in_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parties_say_that_they_compute_in_fp32(monkeypatch: pytest.MonkeyPatch) -> None:
     result = ShareResult("horizontal", "north", "e", (), 0.5, 1, 2, {}, 1.0)
     for name, found in (("need_flower", None), ("split_parties", ()), ("simulate_folder", result.to_json())):
         monkeypatch.setattr(simulation, name, lambda *_, found=found, **__: found)
@@ -120,7 +123,36 @@ def test_parties_say_that_they_compute_on_the_processor_in_fp32(monkeypatch: pyt
         said: list[str] = []
         with using(Compute(precision=precision)):
             simulation.simulate("digits", parties=2, say=said.append)
-        assert sum("--precision change nothing here" in line for line in said) == told
+        assert sum("--precision changes nothing here" in line for line in said) == told
+
+
+def test_the_chosen_device_reaches_every_party(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    chosen: list[str] = []
+
+    def run(*_: object, **__: object) -> FedResult:
+        chosen.append(compute.device())
+        return FedResult("fedavg", (), (), 0.5, 1, 2, 3, None, 1e-5, 1.0)
+
+    monkeypatch.setattr(simulation, "fedavg", run)
+    assert call(monkeypatch, "share", "fedavg", "-d", "digits", "--device", "cpu", "-q") == 0
+    assert chosen == ["cpu"]
+    seen: dict[str, str] = {}
+
+    class Told(Exception):
+        pass
+
+    def told(_home: Path, **more: str) -> None:
+        seen.update(more)
+        raise Told
+
+    monkeypatch.setattr(simulation, "environment", told)
+    with using(replace(Compute(), device="cpu")), pytest.raises(Told):
+        simulation.simulate_folder(here, Terms(out=str(here / "server")))
+    assert seen["SFUMATO_DEVICE"] == "cpu"
+    if not torch.cuda.is_available():
+        capsys.readouterr()
+        assert call(monkeypatch, "share", "simulate", "-d", "digits", "--device", "cuda", "-q", "--out", "new") == 2
+        assert "cuda" in capsys.readouterr().err and not (here / "new").exists()
 
 
 def test_a_folder_that_is_used_is_not_written_to(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -144,7 +144,7 @@ def test_the_study_compares_those_that_finish_and_names_those_that_do_not(tmp_pa
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "study").iterdir()}
     again = compared(train, test, effort, seed=0, out=tmp_path / "study", say=said.append)
     assert again == found and before == {path: path.stat().st_mtime_ns for path in (tmp_path / "study").iterdir()}
-    assert len(said) == 8 and "cells" in said[3]
+    assert len(said) == 12 and "cells" in said[5]
 
 
 def test_a_peer_that_fails_is_not_tried_with_a_larger_budget(tmp_path: Path, envs: Path) -> None:

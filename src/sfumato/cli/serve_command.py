@@ -27,9 +27,10 @@ def serve(
     queue: Annotated[
         int,
         typer.Option("--queue", min=1, help="Rows that may wait in each worker; what is beyond is told to come back."),
-    ] = 256,
+    ] = 1024,
     max_request: Annotated[
-        int, typer.Option("--max-request", min=1024, help="Bytes of a request, also after decompression.")
+        int,
+        typer.Option("--max-request", min=1024, help="Bytes of a request, also after decompression, and of an answer."),
     ] = 16 * 2**20,
     timeout: Annotated[float, typer.Option("--timeout", min=0.01, help="Seconds until a request is answered.")] = 30.0,
     token_file: Annotated[
@@ -61,6 +62,7 @@ def serve(
         max_batch=max_batch,
         queue_rows=queue,
         max_request=max_request,
+        max_held=max(ServeSettings.max_held, 4 * max_request),
         timeout=timeout,
         token_file=token_file,
         tls_cert=tls_cert,

@@ -8,7 +8,21 @@ from typing import Annotated, Any
 
 import typer
 
-from sfumato.cli.options import Data, Domain, Id, Json, Private, Quiet, Seed, Set, Utility, X, parse_settings
+from sfumato.cli.options import (
+    Data,
+    Device,
+    Domain,
+    Id,
+    Json,
+    Private,
+    Quiet,
+    Seed,
+    Set,
+    Utility,
+    X,
+    machine,
+    parse_settings,
+)
 from sfumato.core.errors import UsageError
 
 app = typer.Typer(
@@ -49,6 +63,7 @@ def simulate(
     timeout: Annotated[float, typer.Option("--timeout", help="Time limit of each phase, in seconds.")] = 3600.0,
     out: Out = None,
     seed: Seed = 0,
+    device: Device = "auto",
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -60,7 +75,7 @@ def simulate(
     folder = out or Path("runs") / f"share-{Path(data).stem}"
     records = _records(x, utility, private, subject, domain, limit, each, partition)
     terms: dict[str, Any] = {"initiator": initiator, "learner": learner, "wire": wire, "timeout": timeout}
-    with Talk(quiet) as talk:
+    with machine(device), Talk(quiet) as talk:
         more = {**records, **terms, "out": folder, "say": talk.say}
         result = run(data, parties=parties, mode=mode, params=params, seed=seed, **more)
     found = {"run": str(folder), **result.to_json()}
@@ -91,6 +106,7 @@ def fedavg(
     domain: Domain = None,
     out: Out = None,
     seed: Seed = 0,
+    device: Device = "auto",
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -100,7 +116,7 @@ def fedavg(
 
     noise, clip = _noise_and_clip(dp)
     records = _records(x, utility, private, subject, domain, limit, each, partition)
-    with Talk(quiet) as talk:
+    with machine(device), Talk(quiet) as talk:
         more = {**records, "epochs": epochs, "wire": wire, "out": out, "say": talk.say}
         result = run(data, parties=parties, rounds=rounds, noise=noise, clip=clip, seed=seed, **more)
     if json:

@@ -99,6 +99,11 @@ def bring(guest: T) -> T:
     return guest
 
 
+def device() -> str:
+    """Where networks are computed, as ``Compute`` names it."""
+    return _chosen.get().device
+
+
 def on_cpu() -> bool:
     """Whether networks are computed by the processor; a graphics card is best left to one process."""
     return _chosen.get().device == "cpu"

@@ -238,13 +238,15 @@ def _read(path: Path, before: tuple[Path, ...]) -> Policy:
         raise UsageError(f"{path}: {unknown('entry of a policy', min(strange), known)}")
     if table.get("version") != VERSION:
         raise UsageError(f"{path}: this version of sfumato reads policies of version = {VERSION}.")
-    policy = Policy(tuple(_limits(table, path)), **_about(table, path), **_proof(table, path)).checked()
+    policy = Policy(tuple(_limits(table, path)), **_about(table, path), **_proof(table, path))
     base = table.get("extends")
-    if base is None:
-        return policy
-    if not isinstance(base, str):
+    if base is not None and not isinstance(base, str):
         raise UsageError(f"{path}: extends must be the path of another policy.")
-    return _read(path.parent / base, (*before, here)).extended(policy)
+    extended = None if base is None else _read(path.parent / base, (*before, here))
+    try:
+        return policy.checked() if extended is None else extended.extended(policy.checked())
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
 
 
 def _limits(table: Mapping[str, Any], path: Path) -> Iterator[Threshold]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ from flwr.app import Context, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.common.constant import ErrorCode
 
+from sfumato.core import compute
 from sfumato.core.dataset import Dataset
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.release import Release
@@ -38,7 +40,7 @@ from sfumato.parties.message_checks import (
     text_of,
     wire_of,
 )
-from sfumato.parties.party_folder import PartyFolder, open_party
+from sfumato.parties.party_folder import DEVICE, PartyFolder, open_party
 from sfumato.parties.pooled_learning import CARD, HELD_OUT, OWN, Piece, below, beside
 from sfumato.parties.published_copy import has_encoder, keep_encoder, kept_encoder, rounded
 from sfumato.parties.results import write_right
@@ -70,7 +72,8 @@ def _answering(work: Work, refusal: Refusal | None = None) -> Callable[[Message,
         except Exception as error:  # Flower would send the message of an exception not caught here
             return refuse(message, "settings", error, None)
         try:
-            return Message(work(message, party), reply_to=message)
+            with compute.using(compute.Compute(device=os.environ.get(DEVICE, "cpu"))):
+                return Message(work(message, party), reply_to=message)
         except (MessageRefused, UsageError) as error:
             return refuse(message, "terms", error, party)
         except DataError as error:

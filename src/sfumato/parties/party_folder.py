@@ -33,6 +33,8 @@ from sfumato.parties.party_limits import PartyLimits, check_limits
 
 SIMULATED = "SFUMATO_SIMULATED_PARTIES"
 """Environment variable that ``simulate`` sets to a folder; only then may a party use a sub-folder of it."""
+DEVICE = "SFUMATO_DEVICE"
+"""Environment variable with the device that a party computes on (cpu, cuda, cuda:1, mps); ``simulate`` sets it."""
 _KEYS: dict[str, type | tuple[type, ...]] = {
     "name": str, "like": str, "x": list, "utility": list, "private": list, "id": str, "domain": str, "seed": int,
     "least_epsilon": (int, float), "most_signal": (int, float), "encoder": str, "lam": str, "variant": str,

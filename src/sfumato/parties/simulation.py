@@ -20,7 +20,7 @@ from sfumato.data.readers.locate import open_data
 from sfumato.parties.app_files import lay_app
 from sfumato.parties.flower_processes import environment, free_port, need_flower, program, running, tail, wait_for_port
 from sfumato.parties.partition import split_parties
-from sfumato.parties.party_folder import SIMULATED
+from sfumato.parties.party_folder import DEVICE, SIMULATED
 from sfumato.parties.party_mechanisms import check_weights
 from sfumato.parties.results import FedResult, ShareResult
 from sfumato.parties.run_terms import Terms
@@ -133,8 +133,8 @@ def fedavg(
 def _run(data: str, source: Mapping[str, Any], asked: dict[str, Any], out: Path | None, say: Say) -> Any:
     need_flower()
     _check(data, source, asked)
-    if not compute.on_cpu() or compute.precision_for(1) != "fp32":
-        say("parties compute on the processor: --device and --precision change nothing here")
+    if compute.precision_for(1) != "fp32":
+        say("parties compute in fp32: --precision changes nothing here")
     lam = "" if asked["mode"] in ("filter", "fedavg") else asked["params"].pop("lam", "")
     with _folder(out) as folder:
         terms = Terms(**{"wait": 300.0, **asked, "out": str(folder.resolve() / "server")})
@@ -182,7 +182,8 @@ def simulate_folder(folder: Path, terms: Terms) -> Any:
         app = lay_app(home / "app", **_fields(terms))
         port, log = free_port(), home / "superlink.log"
         (home / "config.toml").write_text(f'[superlink.simulation]\naddress = "127.0.0.1:{port}"\ninsecure = true\n')
-        environ = environment(home, OMP_NUM_THREADS="1", **{SIMULATED: str((folder / "parties").resolve())})
+        here = {SIMULATED: str((folder / "parties").resolve()), DEVICE: compute.device()}
+        environ = environment(home, OMP_NUM_THREADS="1", **here)
         link = [program("flower-superlink"), "--insecure", "--simulation", "--host", "127.0.0.1", "--port", str(port)]
         nodes = f"num-supernodes={terms.parties} client-resources-num-cpus=1"
         submit = [program("flwr"), "run", str(app), "simulation", "--federation-config", nodes, "--stream"]

@@ -74,7 +74,7 @@ def _view(record: Mapping[str, Any]) -> dict[str, Any]:
         "effort": "" if audit is None else _effort(audit),
         "attacker": _attacker(traits),
         "threats": [] if audit is None else _threat_rows(audit, traits, promise),
-        "floors": [] if audit is None else [_floor(Score.from_json(one)) for one in audit["floors"]],
+        "floors": [] if audit is None else _floors(audit),
         "groups": [] if audit is None else _groups(audit),
         "bounds": None if record["bounds"] is None else _bounds(record, promise),
         "untested": [] if audit is None else _untested(audit),
@@ -206,6 +206,11 @@ def _why_untested(name: str, audit: Mapping[str, Any], traits: Traits) -> str:
         one["reason"] for one in audit["skipped"] if name.partition("-")[0] in f"{one['attack']} {one['reason']}"
     ]
     return reasons[0] if reasons else "the audit has no such attack on this kind of release"
+
+
+def _floors(audit: Mapping[str, Any]) -> list[str]:
+    """By the metric that people read, of those that are stored."""
+    return [_floor(score) for score in map(Score.from_json, audit["floors"]) if score.metric in ("accuracy", "r2")]
 
 
 def _floor(score: Score) -> str:

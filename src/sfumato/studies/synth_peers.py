@@ -1,4 +1,4 @@
-"""``synth-peers``: students of our synthetic table beside students of other synthesizers' tables, in the same run.
+"""``synth-peers``: students of our synthetic tables beside students of other synthesizers' tables, in the same run.
 
 Everyone gets the same training records, ε, δ and number of rows to draw, and is tested on the same held-out records by
 the same students. Models of categories (MST, AIM and the private GANs) get every column cut into bins by the declared
@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ from sfumato.studies.rows import Row, over_seeds, plain_row
 LABEL = "income"
 DELTA = 1e-5
 OURS, REAL = "synth", "real"
+METHODS = ("tree", "marginals")
+"""Ours that make tables; both are told the label."""
 STUDENTS = (TREES, LOGISTIC)
 METRICS = ("accuracy", "auroc")
 
@@ -82,10 +85,10 @@ def compared(train: Dataset, test: Dataset, effort: PeerEffort, *, seed: int, ou
     """As ``rows``, for any records with a label ``income``."""
     found: dict[tuple[str, float | None], list[dict[str, Any]]] = {}
     for epsilon in effort.epsilons:
-        for repeat in range(effort.repeats):
-            name = f"{OURS}-{epsilon:g}-{repeat}"
-            result = _kept(out / f"{name}.json", partial(_ours, train, test, epsilon, seed + repeat))
-            found.setdefault((OURS, epsilon), []).append(result)
+        for method, repeat in product(METHODS, range(effort.repeats)):
+            name = f"{OURS}-{method}-{epsilon:g}-{repeat}"
+            result = _kept(out / f"{name}.json", partial(_ours, train, test, method, epsilon, seed + repeat))
+            found.setdefault((f"{OURS}, {method}", epsilon), []).append(result)
             say(_sentence(name, result))
     for peer in effort.peers:
         for epsilon in effort.epsilons if PEERS[peer].private else effort.epsilons[:1]:
@@ -109,9 +112,9 @@ def _kept(path: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _ours(train: Dataset, test: Dataset, epsilon: float, seed: int) -> dict[str, Any]:
+def _ours(train: Dataset, test: Dataset, method: str, epsilon: float, seed: int) -> dict[str, Any]:
     started = time.perf_counter()
-    drawn = Synth(epsilon=epsilon, delta=DELTA, seed=seed).fit(train).sample(len(train))
+    drawn = Synth(method=method, epsilon=epsilon, delta=DELTA, seed=seed).fit(train).sample(len(train))
     seconds = time.perf_counter() - started
     return {"seconds": seconds, **_scored(drawn.x, drawn.utility[LABEL], test, seed)}
 
@@ -161,7 +164,7 @@ def _sentence(name: str, result: dict[str, Any]) -> str:
 
 
 def _title(name: str, epsilon: float | None) -> str:
-    title = {OURS: "synth, tree", REAL: "the real records"}.get(name) or PEERS[name].title
+    title = PEERS[name].title if name in PEERS else "the real records" if name == REAL else name
     return title if epsilon is None else f"{title}, ε = {epsilon:g}"
 
 

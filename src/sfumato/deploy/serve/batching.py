@@ -144,7 +144,7 @@ class Batcher:
         """One for each request; what fails together is computed alone, so that nobody suffers for another."""
         together = {name: np.concatenate([one.inputs[name] for one in batch]) for name in batch[0].inputs}
         try:
-            found = self._sliced(together)
+            found = self._sliced(together, batch)
         except Exception as error:
             return [error] if len(batch) == 1 else [self._answers([one])[0] for one in batch]
         answers: list[dict[str, Array] | Exception] = []
@@ -155,13 +155,16 @@ class Batcher:
             begin += one.rows
         return answers
 
-    def _sliced(self, inputs: Tensors) -> dict[str, Array]:
-        """A request of many rows is computed in pieces, so that its memory is bounded."""
-        rows = len(next(iter(inputs.values())))
-        pieces = [
-            self._model.compute({name: value[begin : begin + self._max_batch] for name, value in inputs.items()})
-            for begin in range(0, rows, self._max_batch)
-        ]
+    def _sliced(self, inputs: Tensors, batch: Sequence[_Waiting]) -> dict[str, Array]:
+        """A request of many rows is computed in pieces, so that its memory is bounded; only while somebody waits."""
+        rows = sum(one.rows for one in batch)
+        pieces = []
+        for begin in range(0, rows, self._max_batch):
+            if all(one.answer.done() for one in batch):
+                raise busy("overdue", "nobody waits for the answer any more.")
+            pieces.append(
+                self._model.compute({name: value[begin : begin + self._max_batch] for name, value in inputs.items()})
+            )
         return pieces[0] if len(pieces) == 1 else {n: np.concatenate([piece[n] for piece in pieces]) for n in pieces[0]}
 
 

@@ -29,17 +29,23 @@ class InferCall:
     inputs: Mapping[str, Array]
     outputs: Mapping[str, bool]
 
+    def answer_bytes(self, specs: Sequence[TensorSpec]) -> tuple[int, int]:
+        """Bytes of the tensors that are asked for raw, and of those that are asked for as JSON, as if they were raw."""
+        sizes = {spec.name: self.rows * spec.row_bytes for spec in specs}
+        raw = sum(sizes[name] for name, binary in self.outputs.items() if binary)
+        return raw, sum(sizes[name] for name in self.outputs) - raw
+
 
 def read_call(
     body: bytes, header_length: str | None, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec], max_json: int
 ) -> InferCall:
     """Raises ``Refused`` unless the request is one that the model can compute."""
-    json_length = _json_length(body, header_length)
-    if json_length > max_json:
-        raise too_large(f"the JSON has {json_length} bytes, {max_json} are allowed; send tensors as binary data.")
-    head = _object(body[:json_length], "the request")
+    length = json_length(body, header_length)
+    if length > max_json:
+        raise too_large(f"the JSON has {length} bytes, {max_json} are allowed; send tensors as binary data.")
+    head = _object(body[:length], "the request")
     known = {spec.name: spec for spec in inputs}
-    raw = memoryview(body)[json_length:]
+    raw = memoryview(body)[length:]
     values: dict[str, Array] = {}
     used = 0
     for given in _objects(head, "inputs"):
@@ -90,7 +96,8 @@ def write_answer(
     return (b"".join([text, *raw]), len(text)) if raw else (text, None)
 
 
-def _json_length(body: bytes, header_length: str | None) -> int:
+def json_length(body: bytes, header_length: str | None) -> int:
+    """Bytes of the JSON before the raw tensors."""
     if header_length is None:
         return len(body)
     if not (header_length.isascii() and header_length.isdigit() and len(header_length) < 12):

@@ -21,10 +21,16 @@ from sfumato.deploy.manifest import read_bundle
 from sfumato.deploy.serve.batching import Batcher
 from sfumato.deploy.serve.bearer_tokens import BearerTokens
 from sfumato.deploy.serve.gatekeeper import Gatekeeper, refusal
-from sfumato.deploy.serve.infer_protocol import LENGTH_HEADER, read_call, write_answer
+from sfumato.deploy.serve.infer_protocol import (
+    LENGTH_HEADER,
+    InferCall,
+    json_length,
+    read_call,
+    write_answer,
+)
 from sfumato.deploy.serve.open_api import description, page
-from sfumato.deploy.serve.refusals import Refused, quoted
-from sfumato.deploy.serve.request_body import JSON_WEIGHT, HeldBytes, read_body
+from sfumato.deploy.serve.refusals import Refused, quoted, too_large
+from sfumato.deploy.serve.request_body import JSON_WEIGHT, HeldBytes, Holding, read_body
 from sfumato.deploy.serve.serve_log import say
 from sfumato.deploy.serve.serve_metrics import CONTENT_TYPE, ServeMetrics
 from sfumato.deploy.serve.served_model import VERSION, ServedModel
@@ -33,6 +39,8 @@ from sfumato.deploy.serve.settings import ServeSettings
 _LARGE = 64 * 1024
 """Bytes from which work is done beside the event loop, so that others are not kept waiting."""
 _WORTH_PACKING = 1024
+JSON_GROWTH = 4
+"""Raw numbers become so many times as long in JSON, or more."""
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -118,14 +126,27 @@ class InferenceService:
         with self._held.of_request() as holding:
             body = await read_body(request, limits.max_request, limits.body_seconds, holding)
             length = request.headers.get(LENGTH_HEADER)
-            json_bytes = int(length) if length is not None and length.isdigit() and len(length) < 12 else len(body)
+            json_bytes = json_length(body, length)
             holding.take(JSON_WEIGHT * min(json_bytes, limits.json_limit))
             arguments = (body, length, specs, self._model.outputs, limits.json_limit)
             call = read_call(*arguments) if json_bytes < _LARGE else await asyncio.to_thread(read_call, *arguments)
+            large = self._check_answer(call, holding)
             found = await self._batcher.ask(call.inputs, call.rows, limits.timeout)
             request.state.rows = call.rows
-            content, head = write_answer(self._model.name, VERSION, call, found, self._model.outputs)
+            told = (self._model.name, VERSION, call, found, self._model.outputs)
+            content, head = await asyncio.to_thread(write_answer, *told) if large else write_answer(*told)
         return await _packed(request, content, head)
+
+    def _check_answer(self, call: InferCall, holding: Holding) -> bool:
+        """Room for the answer, before anything is computed; whether it is a large one."""
+        limits = self._settings
+        if call.rows > limits.queue_rows:
+            raise too_large(f"a request may have {limits.queue_rows} rows, this one has {call.rows}.")
+        raw, text = call.answer_bytes(self._model.outputs)
+        if raw > limits.max_request or text > limits.json_limit // JSON_GROWTH:
+            raise too_large("the answer would be too large: ask for fewer rows at once, or for binary data.")
+        holding.take(2 * raw + JSON_WEIGHT * text)
+        return raw + text > _LARGE
 
     def _asked_for(self, request: Request) -> None:
         model, version = request.path_params["model"], request.path_params.get("version", VERSION)

@@ -16,8 +16,8 @@ class ServeSettings:
 
     bundle            folder that ``sfumato export`` made
     max_batch         most rows that the model computes at once
-    queue_rows        rows that may wait; a request beyond is answered 503
-    max_request       bytes of a request, also after decompression
+    queue_rows        rows that may wait; a request beyond is answered 503, one of more rows 413
+    max_request       bytes of a request, also after decompression, and of an answer
     max_json          bytes of JSON in it: a JSON number costs far more memory than a binary one
     max_held          bytes of all requests that are read or wait at the same time
     timeout           from the last byte of a request to its answer
@@ -34,7 +34,7 @@ class ServeSettings:
     workers: int = 1
     threads: int | None = None
     max_batch: int = 32
-    queue_rows: int = 256
+    queue_rows: int = 1024
     max_request: int = 16 * MIB
     max_json: int = 4 * MIB
     max_held: int = 256 * MIB

@@ -21,7 +21,8 @@ RECORD, PAYLOAD, SCORES = "record", "payload", "scores"
 class Half:
     """A network and what goes in, in the order of its arguments, and what comes out.
 
-    ``jump`` is how far two computers may be apart where a rounding or a sign hangs on the last bit; 0 if none does.
+    ``jump`` is how far two computers may be apart where a rounding, a sign or a choice hangs on the last bit; 0 if none
+    does, infinite where the choice is between units of nearly one norm.
     """
 
     network: nn.Module

@@ -6,6 +6,7 @@ turns the answer back. d = 2 is the paper's complex-valued network.
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,6 +39,7 @@ from sfumato.mechanisms.phase.critic_game import CriticSchedule, Networks, Phase
 from sfumato.mechanisms.phase.cut import CutNetwork, generator, widen
 from sfumato.mechanisms.phase.device import Cloud, Device, encode
 from sfumato.mechanisms.phase.keys import hide, turn
+from sfumato.mechanisms.phase.layers import PhaseMaxPool
 from sfumato.mechanisms.record_checks import check_records
 from sfumato.mechanisms.search_space import KnobRange, SearchSpace
 from sfumato.nets.training_loop import as_tensor, channels_last, forward_in_batches
@@ -240,9 +242,10 @@ class Phase(CutNetwork):
         payload, answer = payload_port((d, *row)), Port("answer", "float32", (-1, d, *answered))
         scores = Port("scores", "float32", (-1, self._task(schema).width))
         kept = (replace(answer, source="answer"), replace(key, source="kept", law=None))
+        pools = any(isinstance(part, PhaseMaxPool) for part in self.cloud_.modules())  # two units of nearly one norm
         return Halves(
             device=Half(Turned(self.encoder_, row), (record_port(schema, "records"), rows, key), payload),
-            cloud=Half(self.cloud_, (sent(payload),), answer),
+            cloud=Half(self.cloud_, (sent(payload),), answer, jump=math.inf if pools else 0.0),
             finish=Half(TurnedBack(self.decoder_, answered), kept, scores),
             labels=self._task(schema).labels,
             company=CompanyRule(d, reflections, reflections, self.keyed, encoded_terms(d, schema).records),

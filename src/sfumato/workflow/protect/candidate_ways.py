@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato.core.dataset import Dataset
 from sfumato.core.errors import SfumatoError
-from sfumato.core.threats import ATTRIBUTE, title
+from sfumato.core.threats import title
 from sfumato.mechanisms import mechanism_class
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.capabilities import SpendsByFit
@@ -111,7 +111,7 @@ def why_not(way: Way, goal: Goal, owner: Dataset, known: set[str]) -> str | None
     if missed:
         return f"nothing in it is made against attacks of the kind “{title(missed[0])}”"
     fresh = way.fresh
-    if ATTRIBUTE in goal.threats and fresh.fights_private and not owner.private:
+    if fresh.traits.reads_private and not owner.private:
         return "it hides private labels, and none is named (--private)"
     try:
         fresh._check_params()

@@ -11,7 +11,7 @@ from sfumato.workflow.gate import Check, checks_of
 
 End = Literal["figure", "favourable", "unfavourable"]
 _FAILED = 1.0
-"""What a limit counts that is missed by no amount: a proof that is lacking, a release that serves nobody."""
+"""What a limit counts that is missed (or, negative, kept) by no amount: a proof, whether a release serves anybody."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def about_utility(check: Check) -> bool:
 def miss(check: Check) -> float:
     """By how much a limit is missed (negative: kept): in points where it is a share, else as a share of the limit."""
     if check.found is None or check.limit is None:
-        return 0.0 if check.passed else _FAILED
+        return -_FAILED if check.passed else _FAILED
     over = check.limit - check.found if check.asked.startswith("min ") else check.found - check.limit
     return over if check.share or about_utility(check) else over / max(check.limit, 1e-9)
 

@@ -15,7 +15,9 @@ from sfumato.core.errors import DataError, UsageError
 from sfumato.core.policy import Policy
 from sfumato.core.run_folder import RunFolder, read_json, write_json
 from sfumato.data import load_splits
+from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.capabilities import NeedsSecret, Samples
+from sfumato.report import build_report
 from sfumato.workflow.gate import Check, gate_folder, keep
 from sfumato.workflow.processes import Say, places
 from sfumato.workflow.protect.candidate_search import Attempted, CandidateSearch, Standings, Watch, ranked
@@ -112,6 +114,10 @@ def protect(
     if not found.ways:
         listed = "; ".join(str(one) for one in found.unfit)
         raise UsageError(f"no mechanism fits this goal: {listed}.")
+    for way in found.ways:
+        fresh = way.fresh
+        if isinstance(fresh, NeedsSecret):
+            fresh.check_writing()  # before hours are spent on what could not leave
     spending = [way for way in found.ways if way.spends]
     if spending:
         return _by_one_fit(goal, out, found, private_fit(spending[0], goal), terms, say)
@@ -176,7 +182,7 @@ def _by_search(
     placed = None if best is None else best.standing
     if best is None or placed is None or not (placed.passed or placed.near):
         missed = in_the_way(attempted, None)
-        return _stored(out, _not_released(goal, told, attempted, relaxed(missed), None, ()))
+        return _stored(out, _not_released(out, goal, told, attempted, relaxed(missed), None, ()))
     search.now.doing = f"final judgement of {best.candidate}"
     watch(search.now)
     say(f"final judgement of {best.candidate}")
@@ -187,7 +193,7 @@ def _by_search(
     told["plan"] = [*plan, f"chosen among {len(attempted)} candidates: {best.candidate}"]
     if not all(check.passed for check in checks):
         missed = in_the_way(attempted, (str(best.candidate), [check for check in checks if not check.passed]))
-        return _stored(out, _not_released(goal, told, attempted, relaxed(missed), winner, checks, best))
+        return _stored(out, _not_released(out, goal, told, attempted, relaxed(missed), winner, checks, best))
     mechanisms = len({one.candidate.way.mechanism for one in attempted})
     tuning = (
         f"Chosen by sfumato protect among {len(attempted)} candidates of {mechanisms} mechanisms, by attacks on people "
@@ -204,7 +210,7 @@ def _by_search(
         **told,
         "nearest": [],
         "relax": [],
-        "report": _page(out, winner, attempted),
+        **_pages(out, winner, attempted),
     }
     return _stored(out, content)
 
@@ -221,7 +227,7 @@ def _by_one_fit(goal: Goal, out: Path, found: Surveyed, fit: PrivateFit, terms: 
     about = _winner(fit.candidate.way.mechanism, fit.candidate.params, named, goal, winner, checks)
     if not all(check.passed for check in checks):
         missed = [check for check in checks if not check.passed]
-        return _stored(out, {**_not_released(goal, told, (), relaxed([(named, missed)]), winner, checks), **about})
+        return _stored(out, {**_not_released(out, goal, told, (), relaxed([(named, missed)]), winner, checks), **about})
     warrant = replace(terms.warrant, tuning=fit.tuning)
     released = _released(winner, goal, out, replace(terms, warrant=warrant), say)
     content = {
@@ -234,7 +240,7 @@ def _by_one_fit(goal: Goal, out: Path, found: Surveyed, fit: PrivateFit, terms: 
         **told,
         "nearest": [],
         "relax": [],
-        "report": _page(out, winner, ()),
+        **_pages(out, winner, ()),
     }
     return _stored(out, content)
 
@@ -247,10 +253,11 @@ def _unreachable(goal: Goal, out: Path, found: Surveyed, limits: Sequence[tuple[
     ]
     plan = ["nothing was trained: a useful label by itself tells more than a limit allows"]
     told = facts((), found.unfit, found.floors, plan, goal.gated)
-    return _stored(out, _not_released(goal, told, (), steps, None, ()))
+    return _stored(out, _not_released(out, goal, told, (), steps, None, ()))
 
 
 def _not_released(
+    out: Path,
     goal: Goal,
     told: Mapping[str, Any],
     attempted: Sequence[Attempted],
@@ -273,7 +280,7 @@ def _not_released(
         **told,
         "nearest": nearest(attempted),
         "relax": [one.to_json() | {"sentence": str(one)} for one in steps],
-        "report": None,
+        **_pages(out, winner, attempted),
     }
 
 
@@ -295,9 +302,7 @@ def _gated(winner: Path, goal: Goal, terms: SearchTerms) -> tuple[Check, ...]:
 
 def _released(winner: Path, goal: Goal, out: Path, terms: SearchTerms, say: Say) -> dict[str, Any]:
     """The release, which asks the gate once more."""
-    from sfumato.workflow.fitting import load_run
-
-    mechanism, folder = load_run(winner), out / RELEASE
+    mechanism, folder = load_mechanism(winner), out / RELEASE
     if (folder / "release.json").is_file():
         stored: dict[str, Any] = read_json(folder / "release.json")
         return stored
@@ -305,18 +310,23 @@ def _released(winner: Path, goal: Goal, out: Path, terms: SearchTerms, say: Say)
     say("release")
     if isinstance(mechanism, Samples):
         return sample_run(winner, terms.rows, folder, warrant=warrant, ledger=terms.ledger)
-    if isinstance(mechanism, NeedsSecret):
-        mechanism.check_writing()
     source = str(goal.data["source"])
     return release_run(winner, source, folder, labels=goal.labels, ledger=terms.ledger, warrant=warrant, warn=say)
 
 
-def _page(out: Path, winner: Path, attempted: Sequence[Attempted]) -> str:
-    """The report: the winner by the judgement, then every audited candidate by the search."""
-    from sfumato.report import build_report
-
+def _pages(out: Path, winner: Path | None, attempted: Sequence[Attempted]) -> dict[str, str | None]:
+    """The report of the winner by the judgement, and one of all audited candidates by the search: figures on other
+    people stand on a page of their own."""
     audited = [one.folder for one in ranked(attempted)]
-    return str(build_report([winner, *audited], out / "report.html", title="sfumato protect"))
+    report, tried = out / "report.html", out / "candidates.html"
+    if winner is not None:
+        build_report([winner], report, title="The winner, by the final judgement")
+    if audited:
+        build_report(audited, tried, title="Candidates, by the victims of the search")
+    return {
+        "report": None if winner is None else str(report),
+        "candidates_report": str(tried) if audited else None,
+    }
 
 
 def _stored(out: Path, content: dict[str, Any]) -> Protected:

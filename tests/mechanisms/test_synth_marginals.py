@@ -19,7 +19,7 @@ from test_synth_tree import COLUMNS, SCHEMA, Both, people
 from sfumato.auditing.fidelity import columns_of
 from sfumato.core.column_rules import MISSING, ColumnRule
 from sfumato.core.dataset import Dataset
-from sfumato.core.errors import RuleBroken, UsageError
+from sfumato.core.errors import DataError, RuleBroken, UsageError
 from sfumato.core.schema import Column, Schema
 from sfumato.data import decode_table
 from sfumato.data.encoding.tables import encode_table
@@ -235,6 +235,8 @@ def test_declared_rules_hold_in_every_record(data: Dataset) -> None:
     assert not broken(drawn.x, kept.schema).any()
     given_ = synth.sample(500, seed=0, given={"member": "yes"})
     assert not broken(given_.x, kept.schema).any()
+    with pytest.raises(DataError, match="rules may forbid"):
+        synth.sample(5, given={"member": "yes", "city": "city 17"})
 
 
 def test_tree_does_not_pretend_to_keep_rules(data: Dataset) -> None:
@@ -246,10 +248,13 @@ def test_tree_does_not_pretend_to_keep_rules(data: Dataset) -> None:
 
 def test_a_rule_about_a_label_holds_for_the_class_of_a_mixture(data: Dataset) -> None:
     schema = replace(SCHEMA, rules=(ColumnRule({"rich": ("yes",)}, {"member": ("yes",)}),))
-    cells = cells_of(schema)
-    found = boxes(schema, cells, 2)
-    assert len(found) == 2 and all(len(box[-1]) == 2 for box in found)
+    found = boxes(schema, cells_of(schema), 2)
     assert [box[-1].tolist() for box in found] == [[False, True], [True, False]]
+    old = data.x[:, -1] == 1.0
+    kept = data.take(np.flatnonzero((data.utility["rich"] == 0) | old))
+    synth = Synth(epsilon=0.5, delta=1e-6, steps=20).fit(replace(kept, schema=schema))
+    drawn = synth.sample(2000, seed=0)
+    assert drawn.utility["rich"].any() and (drawn.x[drawn.utility["rich"] == 1, -1] == 1.0).all()
 
 
 values = st.sampled_from(["a", "b", "c"])

@@ -131,7 +131,7 @@ def test_the_chosen_device_reaches_every_party(here: Path, monkeypatch: pytest.M
 
     def run(*_: object, **__: object) -> FedResult:
         chosen.append(compute.device())
-        return FedResult("fedavg", (), (), 0.5, 1, 2, 3)
+        return FedResult("fedavg", (), (), 0.5, 1, 2, 3, None, 1e-5, 1.0)
 
     monkeypatch.setattr(simulation, "fedavg", run)
     assert call(monkeypatch, "share", "fedavg", "-d", "digits", "--device", "cpu", "-q") == 0

@@ -28,7 +28,9 @@ _SPREAD = 0.5
 """Deviation of the first logits."""
 _FLOOR = 2e-5
 _NEVER = -40.0
-"""Logit of a bin that a component may not use."""
+"""Logit of a bin that a component may not use; its chance is 0."""
+FEWEST = 2
+"""Components of a box."""
 
 
 @dataclass(frozen=True)
@@ -112,12 +114,13 @@ class Ensemble:
         self._one_weight = torch.tensor((self.count / each) ** 2 * float(singles)).float()
         first = np.random.default_rng(seed).normal(size=(members, components, width))
         self._base = torch.tensor(np.where(boxes, np.log(shares), _NEVER), dtype=torch.float32)
+        self._usable = torch.tensor(usable, dtype=torch.float32)
         self._logits = torch.tensor(_SPREAD * first, dtype=torch.float32)
         self._sizes = torch.zeros(members, components)
 
     def chances(self) -> Tensor:
         """Θ: (members, components, S), adding up to 1 over the bins of each column."""
-        raw = torch.exp((self._logits + self._base).clamp_(-60.0, 30.0))
+        raw = torch.exp((self._logits + self._base).clamp_(-60.0, 30.0)) * self._usable
         return raw / ((raw @ self._of) @ self._of.T)
 
     def weights(self) -> Tensor:
@@ -168,14 +171,17 @@ class Ensemble:
 
 
 def allotted(tables: Tables, shares: Doubles, components: int) -> Masks:
-    """Which bins each component may use: every box gets components by the root of what it can hold, two at least."""
+    """Which bins each component may use: a box gets components by the root of what it can hold, ``FEWEST`` at least.
+
+    There are at most ``components`` + ``FEWEST`` · boxes of them.
+    """
     width = int(tables.starts[-1])
     if tables.masks is None:
         return np.ones((components, width), dtype=np.bool_)
     starts = tables.starts
     holds = np.array([min(float((shares[a:b] * box[a:b]).sum()) for a, b in pairwise(starts)) for box in tables.masks])
     part = np.sqrt(holds) / np.sqrt(holds).sum()
-    counts = np.maximum(2, np.floor(part * components)).astype(int)
+    counts = np.maximum(FEWEST, np.floor(part * components)).astype(int)
     counts[int(part.argmax())] += max(0, components - int(counts.sum()))
     return np.repeat(tables.masks, counts, axis=0)
 

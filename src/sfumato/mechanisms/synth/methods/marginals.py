@@ -20,24 +20,26 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sfumato.core.errors import UsageError
+from sfumato.core.errors import DataError, UsageError
 from sfumato.mechanisms.base import Progress
 from sfumato.mechanisms.synth.column_cells import cells_of
 from sfumato.mechanisms.synth.consistent_marginals import Codes, Doubles, Pair, nearest
 from sfumato.mechanisms.synth.fixed_sums import keep_sums
 from sfumato.mechanisms.synth.methods.method import Method, Task
-from sfumato.mechanisms.synth.product_mixture import Ensemble, Masks, Tables, enough
+from sfumato.mechanisms.synth.product_mixture import FEWEST, Ensemble, Masks, Tables, enough
 from sfumato.mechanisms.synth.rounded_rows import rounded_rows
 from sfumato.mechanisms.synth.softmax_regression import GRADIENT, Logistic, NewtonSteps, spread
 from sfumato.mechanisms.synth.structural_zeros import boxes, signatures
 from sfumato.mechanisms.synth.table_bins import Bins
-from sfumato.privacy.ledger import Ask, Plan, calibrated
+from sfumato.privacy.ledger import Ask, calibrated
 from sfumato.privacy.query_counter import Counter, Records, deviations
 
 COLUMNS, PAIRS = "columns", "pairs"
 SHARES = {COLUMNS: 0.06, PAIRS: 0.94, GRADIENT: 1.5}
 """Parts of the budget, relative to each other; without a label there is no gradient."""
 MEMBERS = 8
+_WIDE = 400
+"""Columns of more bins in all get fewer mixtures: the time of a fit grows with their square."""
 COMPONENTS = (16, 22, 30, 42, 60, 85, 120)
 STEPS = 1500
 _TRIAL_STEPS = 800
@@ -72,7 +74,8 @@ class Marginals(Method):
                 f"synth: marginals would count {numbers:,} cells of pairs, at most {_MOST_NUMBERS:,} are possible: "
                 "leave out columns (--x) or merge classes."
             )
-        self.model = _Model(MEMBERS * COMPONENTS[-1], self.most)
+        self.members = max(1, min(MEMBERS, MEMBERS * _WIDE**2 // sum(self.most) ** 2))
+        self.model = _StoredMixture(self.members * (COMPONENTS[-1] + FEWEST * len(self.boxes)), self.most)
         columns = self.most[: len(self.cells)]
         self.teacher = Logistic(columns, task.classes, NewtonSteps()) if task.classes > 1 else None
 
@@ -84,9 +87,6 @@ class Marginals(Method):
             asks.append(self.teacher.ask(SHARES[GRADIENT]))
         return tuple(asks)
 
-    def least(self, plan: Plan) -> float:
-        return 0.0
-
     def learn(self, counter: Counter, progress: Progress) -> None:
         plan = calibrated(self.plan(0), self.task.epsilon, self.task.delta)
         noise = {ask.name: ask.noise for ask in plan}
@@ -96,7 +96,7 @@ class Marginals(Method):
         tables = Tables(sizes, ones, pairs, self._masks() if self.task.schema.rules else None)
         steps, seed = self.task.steps or STEPS, self.task.seed
         components = enough(tables, COMPONENTS, min(steps, _TRIAL_STEPS), seed, 2)
-        found = Ensemble(tables, components, MEMBERS, seed).fit(steps)
+        found = Ensemble(tables, components, self.members, seed).fit(steps)
         self.model.fill(found, sizes)
         if self.teacher is not None:
             drawn = torch.as_tensor(self.model.draw(_DRAWN, torch.Generator().manual_seed(seed), {}))[:, :-1]
@@ -196,7 +196,22 @@ class Marginals(Method):
         x = self._records(bins, generator, values)
         if self.teacher is None:
             return x, torch.zeros(rows, dtype=torch.int64)
-        return x, spread(self.teacher.probabilities(bins[:, : len(self.cells)]), generator)
+        codes = bins[:, : len(self.cells)]
+        if self.task.schema.sums:  # which moved numbers
+            codes = self._codes(Records(x, bins[:, -1]))[:, :-1]
+        return x, spread(self._allowed(codes, self.teacher.probabilities(codes)), generator)
+
+    def _allowed(self, codes: Tensor, chances: Tensor) -> Tensor:
+        """The chances of the classes (n, classes), without those that rules forbid beside these bins (n, columns)."""
+        if all(box[-1].all() for box in self.boxes):
+            return chances
+        able = torch.zeros_like(chances, dtype=torch.bool)
+        starts = np.concatenate([[0], np.cumsum([self.bins.used(place) for place in range(len(self.cells))])])
+        for mask in torch.as_tensor(self._masks()):
+            inside = mask[codes + torch.as_tensor(starts[:-1])].all(dim=1)
+            able |= inside[:, None] & mask[int(starts[-1]) :]
+        kept = torch.where(able, chances.clamp(min=1e-12), torch.zeros_like(chances))
+        return kept / kept.sum(dim=1, keepdim=True)
 
     def _code(self, place: int, value: str) -> int:
         """The cell of a category."""
@@ -222,7 +237,7 @@ class Marginals(Method):
         return ("Columns and pairs of columns are alike; what only three or more columns say together may be lost.",)
 
 
-class _Model(nn.Module):
+class _StoredMixture(nn.Module):
     """A mixture in buffers of fixed shapes: ``weight`` (components,), ``chance`` (components, Σ most bins)."""
 
     weight: Tensor
@@ -257,4 +272,6 @@ class _Model(nn.Module):
             likely = kept.sum(axis=1)
             weights = weights * likely
             part[:] = kept / np.maximum(likely, 1e-300)[:, None]
+        if not weights.sum() > 0.0:
+            raise DataError("synth: the model has no records with these values: the domain's rules may forbid them.")
         return rounded_rows(weights, chances, starts, rows, generator)

@@ -138,15 +138,15 @@ def test_the_chosen_device_reaches_every_party(here: Path, monkeypatch: pytest.M
     assert chosen == ["cpu"]
     seen: dict[str, str] = {}
 
-    class Told(Exception):
+    class HeardOf(Exception):
         pass
 
     def told(_home: Path, **more: str) -> None:
         seen.update(more)
-        raise Told
+        raise HeardOf
 
     monkeypatch.setattr(simulation, "environment", told)
-    with using(replace(Compute(), device="cpu")), pytest.raises(Told):
+    with using(replace(Compute(), device="cpu")), pytest.raises(HeardOf):
         simulation.simulate_folder(here, Terms(out=str(here / "server")))
     assert seen["SFUMATO_DEVICE"] == "cpu"
     if not torch.cuda.is_available():

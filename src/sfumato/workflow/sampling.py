@@ -11,6 +11,7 @@ from sfumato.core.dataset import Dataset
 from sfumato.core.errors import DataError, UsageError
 from sfumato.core.release import row_digests
 from sfumato.core.run_folder import RunFolder
+from sfumato.core.schema import Schema
 from sfumato.data.encoding.images import png
 from sfumato.mechanisms import load_mechanism
 from sfumato.mechanisms.capabilities import Samples
@@ -63,7 +64,7 @@ def sample_run(
     digest = hashlib.sha256()
     with writable(out) as part:
         write = _write_pictures if pictures else _write_parquet
-        write(part, _batches(mechanism, rows, given, digest, say))
+        write(part, _batches(mechanism, rows, _at_once(mechanism.schema_), given, digest, say))
         facts = {
             "warnings": list(promised.warnings),
             "mechanism": mechanism.name,
@@ -80,12 +81,17 @@ def sample_run(
     return {"release": str(out), **record}
 
 
+def _at_once(schema: Schema) -> int:
+    """Records drawn at a time."""
+    if schema.kind != "table":
+        return BATCH_ROWS
+    return max(BATCH_ROWS, min(_TABLE_ROWS, _TABLE_NUMBERS // schema.size))
+
+
 def _batches(
-    mechanism: Samples, rows: int, given: Mapping[str, str] | None, digest: Any, say: Callable[[int], None]
+    mechanism: Samples, rows: int, most: int, given: Mapping[str, str] | None, digest: Any, say: Callable[[int], None]
 ) -> Iterator[Dataset]:
-    done, most, schema = 0, BATCH_ROWS, mechanism.schema_
-    if schema.kind == "table":
-        most = max(BATCH_ROWS, min(_TABLE_ROWS, _TABLE_NUMBERS // schema.size))
+    done = 0
     while done < rows:
         drawn = mechanism.sample(min(most, rows - done), given=given)
         digest.update(row_digests(drawn.x))

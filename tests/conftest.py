@@ -31,10 +31,16 @@ mixture._LOOKED_AT, mixture._PICTURED = 1_000, 1_500
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of one file go to one worker, which then makes what they share once."""
+    """Tests of one file go to one worker, which then makes what they share once; files with slow tests come first, so
+    that no worker is left alone with one of them at the end."""
+    groups: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("xdist_group") is None:
+        marked = item.get_closest_marker("xdist_group")
+        if marked is None:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
+        groups.setdefault(item.path.stem if marked is None else marked.args[0], []).append(item)
+    slow = {name for name, group in groups.items() if any(item.get_closest_marker("slow") for item in group)}
+    items[:] = [item for name in sorted(groups, key=lambda name: name not in slow) for item in groups[name]]
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,7 @@ QUICKER = replace(
 )  # fmt: skip
 """The same commands with attackers that hardly try: here it is asked whether the page leads to the end."""
 LESS = {
-    "fit": ["--set", "base=pca", "--set", "steps=300"],
+    "fit": ["--set", "base=pca"],
     "audit": ["--effort", "smoke"],
     "protect": ["--effort", "smoke", "--candidates", "2"],
 }
@@ -89,6 +89,7 @@ def draw_photos(people: int = 1000) -> None:
         csv.writer(file).writerows([["file", "person", "smile", "glasses"], *rows])
 
 
+@pytest.mark.slow
 def test_a_table_becomes_a_gated_release(call: Call) -> None:
     write_people()
     ((_, text),) = session("From a table to a release that passed")
@@ -96,6 +97,7 @@ def test_a_table_becomes_a_gated_release(call: Call) -> None:
     assert (Path("outbox") / "release" / "release.parquet").is_file()
 
 
+@pytest.mark.slow
 def test_pictures_hide_an_attribute(call: Call) -> None:
     draw_photos()
     ((_, text),) = session("A folder of pictures with something to hide")

@@ -50,7 +50,12 @@ def test_rules_are_read_and_stored_with_the_schema(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("line", "said"),
-    [("12,5,,1,2", "line 5"), ("13,N,cook,1,2", "line 5"), ("14,N,,1,2\n15,N,cook,1,2", "line 6"), ("30,9,,1,2", "line 5")],
+    [
+        ("12,5,,1,2", "line 5"),
+        ("13,N,cook,1,2", "line 5"),
+        ("14,N,,1,2\n15,N,cook,1,2", "line 6"),
+        ("30,9,,1,2", "line 5"),
+    ],
 )
 def test_a_record_that_breaks_a_rule_is_named(tmp_path: Path, line: str, said: str) -> None:
     with pytest.raises(DataError, match=rf"{said}.*breaks a rule of the domain: if and only if age is 0\.\.14"):

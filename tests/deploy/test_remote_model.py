@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.service_process import running
 from tests.deploy.conftest import Bundles, Made
-from tests.deploy.running_service import running
 
 from sfumato.core.errors import DataError, UsageError
 from sfumato.deploy.program_checks import session
@@ -62,7 +62,7 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def replying(reply: Callable[[int, bytes, dict[str, str]], Reply]) -> Iterator[Recorder]:
     server = Recorder(reply)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         yield server
     finally:

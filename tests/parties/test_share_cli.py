@@ -131,22 +131,22 @@ def test_the_chosen_device_reaches_every_party(here: Path, monkeypatch: pytest.M
 
     def run(*_: object, **__: object) -> FedResult:
         chosen.append(compute.device())
-        return FedResult("fedavg", (), (), 0.5, 1, 2, 3)
+        return FedResult("fedavg", (), (), 0.5, 1, 2, 3, None, 1e-5, 1.0)
 
     monkeypatch.setattr(simulation, "fedavg", run)
     assert call(monkeypatch, "share", "fedavg", "-d", "digits", "--device", "cpu", "-q") == 0
     assert chosen == ["cpu"]
     seen: dict[str, str] = {}
 
-    class Told(Exception):
+    class HeardOf(Exception):
         pass
 
     def told(_home: Path, **more: str) -> None:
         seen.update(more)
-        raise Told
+        raise HeardOf
 
     monkeypatch.setattr(simulation, "environment", told)
-    with using(replace(Compute(), device="cpu")), pytest.raises(Told):
+    with using(replace(Compute(), device="cpu")), pytest.raises(HeardOf):
         simulation.simulate_folder(here, Terms(out=str(here / "server")))
     assert seen["SFUMATO_DEVICE"] == "cpu"
     if not torch.cuda.is_available():

@@ -46,7 +46,12 @@ def test_a_goal_that_can_be_met_ends_in_a_release_with_its_evidence(met: tuple[P
     assert found.passed and found.release == out / "release" and all(one["passed"] for one in found.content["checks"])
     record = read_json(out / "release" / "release.json")
     assert record["gate"]["passed"] and record["tuning"].startswith("Chosen by sfumato protect among 1 candidates")
-    assert (out / "release" / "README.md").is_file() and (out / "report.html").is_file()
+    assert "| Settings | Chosen by sfumato protect among 1" in (out / "release" / "README.md").read_text()
+    assert (
+        (out / "release" / "README.md").is_file()
+        and (out / "report.html").is_file()
+        and (out / "candidates.html").is_file()
+    )
     assert gate_folder(out / "winner", LOOSE).passed
 
 

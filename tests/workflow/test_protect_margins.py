@@ -106,7 +106,7 @@ def test_costs_are_known_from_what_was_done() -> None:
     costs.note("ars", 10.0, 4.0)
     costs.note("noisy", 1.0, 2.0)
     assert costs.of("noisy") == 3.0 and costs.of("filter") == 14.0
-    assert costs.harder(same=True) == 4.0 and costs.harder(same=False) == 4.0 * HARDER
+    assert costs.harder(same=True) == 3.0 and costs.harder(same=False) == 3.0 * HARDER
     assert as_text(0.4) == "1s" and as_text(200) == "4m"
 
 

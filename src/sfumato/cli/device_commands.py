@@ -46,7 +46,7 @@ def watch(
     token_file: Annotated[Path | None, typer.Option("--token-file", help="File whose first line is the token.")] = None,
     secret: SecretFile = None,
     pool: Annotated[
-        list[Path] | None, typer.Option("--pool", help="phase: files of records for decoys. Repeatable.")
+        list[Path] | None, typer.Option("--pool", help="phase: decoys, files of records or a folder. Repeatable.")
     ] = None,
     private: Annotated[
         list[str] | None, typer.Option("--private", help="label=value of every record, where it is asked for.")
@@ -63,7 +63,8 @@ def watch(
     if token_file is not None and to is None:
         raise UsageError("--token-file goes with --to.")
     told = dict(parse_pair(text) for text in private or ()) or None
-    device = Device(bundle, secret=secret, pool=list(pool) if pool else None)
+    decoys = [file for place in pool or () for file in (sorted(place.iterdir()) if place.is_dir() else [place])]
+    device = Device(bundle, secret=secret, pool=decoys or None)
     with Talk(quiet) as talk:
         remote = None if to is None else RemoteModel(to, token_of(token_file), device=device, plain=plain)
         watching = FolderWatch(folder, out, device, remote, private=told, say=talk.say)

@@ -100,8 +100,8 @@ def print_outcome(found: Protected) -> None:
     lines += [f"not tried: {one['mechanism']}, {one['why']}" for one in content["unfit"]]
     if content["command"]:
         lines.append(f"again: {content['command']}")
-    if content["report"]:
-        lines.append(f"report: {content['report']}")
+    pages = (content["report"], content["candidates_report"])
+    lines += [f"report: {page}" for page in pages if page]
     if found.passed:
         lines.append(f"released: {content['release']} ({content['released']['rows']:,} rows); card: README.md in it")
     print_text("\n".join(lines))

@@ -35,6 +35,10 @@ class ShippedMechanism(Mechanism):
     """
 
     name = "shipped"
+    _original: Mechanism
+    _ports: tuple[Port, ...]
+    _device: Any
+    _cloud: Any
 
     @classmethod
     def of(cls, original: Mechanism, device: Path, cloud: Path | None, ports: tuple[Port, ...]) -> ShippedMechanism:

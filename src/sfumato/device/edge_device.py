@@ -212,5 +212,5 @@ def _secret_of(given: str | Path | bytes | None) -> tuple[bytes | None, Path | N
     if isinstance(given, bytes):
         check_secret(given)
         return given, None
-    file = secret_path() if given is None else Path(given)
+    file = secret_path() if given is None else Path(given).expanduser()
     return (None, None) if file is None else (secret_file(file), file)

@@ -17,7 +17,7 @@ from sfumato.report.wording import named, number
 Json = dict[str, Any]
 
 _LISTED = 4  # guesses of a list, beside the single guess
-_OTHERS_BYTES = 400_000  # on a page, of what attacks other than the best one rebuilt
+_OTHERS_BYTES = 250_000  # on a page, of what attacks other than the best one rebuilt
 _DECODED = 6  # rows of decoded releases, beside the originals and the raw latent
 
 

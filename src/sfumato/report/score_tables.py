@@ -12,7 +12,7 @@ from sfumato.core.score import Score
 from sfumato.core.threats import title
 from sfumato.report.audited_runs import Group, Run
 from sfumato.report.page_values import Cell, RunRow, Table, Track
-from sfumato.report.wording import ERRORS, direction, interval, leak, metric_name, number, reference
+from sfumato.report.wording import ERRORS, interval, leak, metric_name, number, reference
 
 _COLUMNS = (
     "data", "run", "method", "setting", "threat", "target", "attack", "metric", "better_for_owner", "value",
@@ -64,7 +64,6 @@ class ScoreRow:
     worst: bool
     metric: str
     arrow: str
-    wanted: str
     value: str
     figures: tuple[str, ...]
 
@@ -147,7 +146,6 @@ def _row(run: Run, key: str, score: Score, *, first: bool) -> ScoreRow:
         worst=worst,
         metric=metric_name(score.metric, score.threat),
         arrow="↑" if score.better_for_owner == "higher" else "↓",
-        wanted=direction(score),
         value=number(score.value, score.metric),
         figures=(*figures, leak(score) or "–", f"{score.n:,}"),
     )

@@ -70,7 +70,7 @@ class _Device(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return _run(func, args, dict(kwargs or {}), doubles=self.doubles)
 
 
-class _Known(NamedTuple):
+class _Dispatch(NamedTuple):
     """What is known of an operation before it is called."""
 
     moves: bool
@@ -79,10 +79,10 @@ class _Known(NamedTuple):
 
 
 @cache
-def _known(func: Any) -> _Known:
+def _known(func: Any) -> _Dispatch:
     moves = func in (torch.ops.aten._to_copy.default, torch.ops.aten.copy_.default)
     shares = any(each.alias_info is not None for each in (*func._schema.arguments, *func._schema.returns))
-    return _Known(moves, _RANDOM in func.tags, shares)
+    return _Dispatch(moves, _RANDOM in func.tags, shares)
 
 
 def _run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, doubles: bool) -> Any:

@@ -32,7 +32,7 @@ RECORDS = 600
 
 
 @dataclass(frozen=True)
-class Check:
+class Looked:
     """One thing that was looked at: ``ok``, or what to do about it in ``advice``."""
 
     name: str
@@ -41,29 +41,29 @@ class Check:
     advice: str = ""
 
 
-def examine() -> list[Check]:
+def examine() -> list[Looked]:
     """What is installed, what of the machine can be used, and which data are at hand. Fast, and changes nothing."""
     return [*_versions(), *_extras(), *_machine(), *_folders(), *_data(), *_plugins()]
 
 
-def as_plain(checks: list[Check]) -> list[dict[str, Any]]:
+def as_plain(checks: list[Looked]) -> list[dict[str, Any]]:
     """For JSON."""
     return [asdict(check) for check in checks]
 
 
-def _versions() -> Iterator[Check]:
-    yield Check("sfumato", sfumato.__version__)
-    yield Check("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+def _versions() -> Iterator[Looked]:
+    yield Looked("sfumato", sfumato.__version__)
+    yield Looked("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     for name in sorted(_required(None)):
-        yield Check(name, *_installed(name))
+        yield Looked(name, *_installed(name))
 
 
-def _extras() -> Iterator[Check]:
+def _extras() -> Iterator[Looked]:
     for extra in _extra_names():
         missing = sorted(name for name in _required(extra) if not _installed(name)[1])
         found = f"missing: {', '.join(missing)}" if missing else "complete"
         advice = f"pip install 'sfumato[{extra}]' if a command asks for it" if missing else ""
-        yield Check(f"extra {extra}", found, True, advice)
+        yield Looked(f"extra {extra}", found, True, advice)
 
 
 def _required(extra: str | None) -> set[str]:
@@ -89,60 +89,60 @@ def _installed(name: str) -> tuple[str, bool]:
         return "not installed", False
 
 
-def _machine() -> Iterator[Check]:
+def _machine() -> Iterator[Looked]:
     import torch
 
     from sfumato.core.accelerator import found
 
-    yield Check("cores", f"{compute.cores()} (threads for small networks: {compute.threads_for(1)})")
-    yield Check("memory", f"{memory.limit() / 2**30:.1f} GiB")
+    yield Looked("cores", f"{compute.cores()} (threads for small networks: {compute.threads_for(1)})")
+    yield Looked("memory", f"{memory.limit() / 2**30:.1f} GiB")
     device = found("auto")
     name = f" ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else ""
-    yield Check("device", f"{device}{name}", True, "" if device.type != "cpu" else "no graphics card; none is needed")
+    yield Looked("device", f"{device}{name}", True, "" if device.type != "cpu" else "no graphics card; none is needed")
 
 
-def _folders() -> Iterator[Check]:
+def _folders() -> Iterator[Looked]:
     state = key_file().expanduser()
     home = next(folder for folder in (state.parent, *state.parent.parents) if folder.exists())
     writable = os.access(home, os.W_OK)
     found = f"{state} ({'there' if state.exists() else 'made by the first fit'})"
     advice = "" if writable else f"{home} cannot be written: set SFUMATO_STATE to a folder of yours"
-    yield Check("owner's key", found, writable or state.exists(), advice)
+    yield Looked("owner's key", found, writable or state.exists(), advice)
     temporary = Path(tempfile.gettempdir())
     free = os.statvfs(temporary).f_bavail * os.statvfs(temporary).f_frsize / 2**30 if hasattr(os, "statvfs") else 1.0
-    yield Check("temporary files", f"{temporary}, {free:.1f} GiB free", free > 0.5, "" if free > 0.5 else "set TMPDIR")
+    yield Looked("temporary files", f"{temporary}, {free:.1f} GiB free", free > 0.5, "" if free > 0.5 else "set TMPDIR")
 
 
-def _data() -> Iterator[Check]:
+def _data() -> Iterator[Looked]:
     own = os.environ.get(DATA_VARIABLE)
     if own and not Path(own).is_dir():
-        yield Check(DATA_VARIABLE, own, False, "there is no such folder: correct it, or unset it")
+        yield Looked(DATA_VARIABLE, own, False, "there is no such folder: correct it, or unset it")
     elif own:
-        yield Check(DATA_VARIABLE, own)
-    yield Check(CACHE_VARIABLE, str(cache_folder()))
+        yield Looked(DATA_VARIABLE, own)
+    yield Looked(CACHE_VARIABLE, str(cache_folder()))
     here = [name for name, entry in REGISTRY.items() if _at_hand(entry)]
-    yield Check("data sets at hand", ", ".join(here) or "none", True, "the others are fetched when they are named")
+    yield Looked("data sets at hand", ", ".join(here) or "nothing", True, "the others are fetched when they are named")
 
 
 def _at_hand(entry: Entry) -> bool:
     return find_spec(entry.source.package) is not None if isinstance(entry.source, Embedded) else bool(at_hand(entry))
 
 
-def _plugins() -> Iterator[Check]:
+def _plugins() -> Iterator[Looked]:
     for kind in ("mechanisms", "attacks"):
         own = {name: p for name, p in plugins(f"sfumato.{kind}").items() if p.dist is None or p.dist.name != "sfumato"}
         if own:
-            yield Check(
+            yield Looked(
                 f"plugins: {kind}", ", ".join(f"{n} ({p.dist.name if p.dist else '?'})" for n, p in own.items())
             )
 
 
-def self_test(mechanism: str, say: Callable[[str], None] = lambda _: None) -> list[Check]:
+def self_test(mechanism: str, say: Callable[[str], None] = lambda _: None) -> list[Looked]:
     """Fit, store, load, release and audit on real digits that come with scikit-learn, in a temporary folder.
 
     Every step is held to what must come out; figures of so small a run are not printed, because they mean nothing.
     """
-    checks: list[Check] = []
+    checks: list[Looked] = []
     with tempfile.TemporaryDirectory(prefix="sfumato-doctor-") as folder, compute.using(compute.Compute()):
         state: dict[str, Any] = {}
         for name, step in _steps(mechanism, Path(folder), state):
@@ -155,7 +155,7 @@ def self_test(mechanism: str, say: Callable[[str], None] = lambda _: None) -> li
             except Exception as error:  # whatever it is, it belongs into the report of a bug
                 wrong = f"{type(error).__name__}: {error}"
             found = f"{monotonic() - begun:.1f} s" if wrong is None else wrong
-            checks.append(Check(f"self-test: {name}", found, wrong is None, "" if wrong is None else "report this"))
+            checks.append(Looked(f"self-test: {name}", found, wrong is None, "" if wrong is None else "report this"))
             if wrong is not None:
                 break
     return checks

@@ -51,4 +51,5 @@ def _is_ours_too(record: logging.LogRecord) -> bool:
 
 def say(event: str, level: int = logging.INFO, **figures: Any) -> None:
     """One line; figures are numbers and words of our own."""
-    LOGGER.log(level, event, extra={"figures": figures})
+    if LOGGER.isEnabledFor(level):  # not by LOGGER.log, which looks for the caller in every frame
+        LOGGER.handle(LOGGER.makeRecord(LOGGER.name, level, "", 0, event, (), None, extra={"figures": figures}))

@@ -17,7 +17,7 @@ FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-disable_created_metrics()  # a time beside each figure, which nobody reads
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a time beside each figure, which nobody reads
 _LIVE = re.compile(r"gauge_live\w+_(\d+)\.db")
 
 

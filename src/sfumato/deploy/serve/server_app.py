@@ -73,6 +73,7 @@ class InferenceService:
     def routes(self) -> list[BaseRoute]:
         model = "/v2/models/{model}"
         each: list[tuple[str, str, Handler]] = [
+            (f"{model}/infer", "POST", self._guarded(self.infer)),  # first: routes are tried in order
             ("/v2/health/live", "GET", self.live),
             ("/v2/health/ready", "GET", self.ready),
             ("/v2", "GET", self._guarded(self.server)),
@@ -81,11 +82,9 @@ class InferenceService:
             ("/docs", "GET", self.api_page),
         ]
         for place in (model, model + "/versions/{version}"):
-            each += [
-                (place, "GET", self._guarded(self.about_model)),
-                (f"{place}/ready", "GET", self._guarded(self.model_ready)),
-                (f"{place}/infer", "POST", self._guarded(self.infer)),
-            ]
+            each.append((place, "GET", self._guarded(self.about_model)))
+            each.append((f"{place}/ready", "GET", self._guarded(self.model_ready)))
+        each.append((model + "/versions/{version}/infer", "POST", self._guarded(self.infer)))
         return [Route(path, _named(path, handler), methods=[method]) for path, method, handler in each]
 
     async def live(self, _request: Request) -> Response:

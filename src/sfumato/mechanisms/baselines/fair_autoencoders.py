@@ -29,7 +29,7 @@ from sfumato.mechanisms.filter.base_networks import Spread
 from sfumato.mechanisms.filter.binary_columns import BinaryColumns
 from sfumato.mechanisms.filter.vae_networks import elu_chain, kl_to_prior, posterior
 from sfumato.mechanisms.halves import Half, Halves, noise_port, payload_port, private_port, reader, record_port
-from sfumato.mechanisms.halves.shipped_networks import Told
+from sfumato.mechanisms.halves.shipped_networks import ToldEncoder
 from sfumato.mechanisms.label_targets import label_loss, target, told
 from sfumato.mechanisms.parameters import learning_rate, number, whole
 from sfumato.mechanisms.training import CONTINUED, train
@@ -129,7 +129,7 @@ class FairAutoencoder(Mechanism):
     def halves(self) -> Halves:
         """z ~ q(z|x, s) on the device."""
         inputs = (record_port(self.schema_), private_port(self.schema_), noise_port((self.latent,), "normal"))
-        return Halves(Half(Told(self.columns_, Spread(self.encoder_)), inputs, payload_port((self.latent,))))
+        return Halves(Half(ToldEncoder(self.columns_, Spread(self.encoder_)), inputs, payload_port((self.latent,))))
 
     def _modules(self) -> dict[str, nn.Module]:
         return {"columns": self.columns_, "encoder": self.encoder_, "decoder": self.decoder_}

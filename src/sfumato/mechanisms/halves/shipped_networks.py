@@ -45,7 +45,7 @@ class Sampled(nn.Module):
         return out
 
 
-class Told(nn.Module):
+class ToldEncoder(nn.Module):
     """(x, s, u) → a sample of q(z|x, s), the codes s one-hot."""
 
     def __init__(self, columns: nn.Module, posterior: nn.Module) -> None:
@@ -141,16 +141,4 @@ class TurnedBack(nn.Module):
     def forward(self, answer: Tensor, key: Tensor) -> Tensor:
         own = torch.matmul(key[:, :, :1].transpose(1, 2), answer.flatten(2))  # (N, 1, F)
         out: Tensor = self.decoder(own.reshape(-1, *self.row))
-        return out
-
-
-class FromClass(nn.Module):
-    """(z, one-hot class) → the generator's record: its class embedding as a product, fixed regions as maxima."""
-
-    def __init__(self, generator: nn.Module) -> None:
-        super().__init__()
-        self.generator = generator
-
-    def forward(self, noise: Tensor, given: Tensor) -> Tensor:
-        out: Tensor = self.generator(noise, given.argmax(1))
         return out

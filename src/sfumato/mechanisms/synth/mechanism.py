@@ -21,6 +21,7 @@ from sfumato.core.run_folder import RunFolder, read_json, write_json
 from sfumato.core.schema import Schema
 from sfumato.core.traits import Traits
 from sfumato.mechanisms.base import Mechanism, Progress
+from sfumato.mechanisms.halves import Halves
 from sfumato.mechanisms.parameters import choice, number, text, whole
 from sfumato.mechanisms.search_space import SearchSpace
 from sfumato.mechanisms.synth.smooth_warps import BEND
@@ -307,6 +308,12 @@ class Synth(Mechanism):
     def spent(self) -> Mapping[str, Any]:
         """The ledger, as it stands in ``budget.json``."""
         return self.spent_
+
+    def halves(self) -> Halves:
+        """No device half: nothing of it runs on a record. A generator network can be shipped as a sampler."""
+        from sfumato.mechanisms.synth.shipped_generator import generator_halves
+
+        return generator_halves(self.method_.name, self.method_.modules(), self.schema_, self.method_.task.classes)
 
     def guarantee(self) -> Guarantee:
         self._check_fitted()

@@ -250,11 +250,12 @@ class CandidateSearch:
             self.journal.miss(one.number, 1.0 if one.state == "hopeless" else None)
 
     def _keep(self, one: Attempted) -> None:
-        if one.state in ("audited", "hopeless"):
-            fit, audit = float(one.outcome["fit_seconds"]), float(one.outcome["audit_seconds"])
-            self.costs.note(one.candidate.way.mechanism, fit, audit if one.stage != "full" else 0.0)
+        mechanism, seconds = one.candidate.way.mechanism, one.outcome
+        if one.stage == "cheap" or one.state == "hopeless":
+            audited = float(seconds["audit_seconds"])
+            self.costs.note(mechanism, float(seconds["fit_seconds"]), audited, whole=one.state == "audited")
         elif one.state == "stopped":
-            self.costs.note(one.candidate.way.mechanism, float(one.outcome["whole_fit"]), 0.0)
+            self.costs.note(mechanism, float(seconds["whole_fit"]), 0.0, whole=False)
         if one.state != "stopped":
             self.now.attempted.append(one)
         else:

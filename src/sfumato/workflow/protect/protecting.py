@@ -182,7 +182,7 @@ def _by_search(
     placed = None if best is None else best.standing
     if best is None or placed is None or not (placed.passed or placed.near):
         missed = in_the_way(attempted, None)
-        return _stored(out, _not_released(goal, told, attempted, relaxed(missed), None, ()))
+        return _stored(out, _not_released(out, goal, told, attempted, relaxed(missed), None, ()))
     search.now.doing = f"final judgement of {best.candidate}"
     watch(search.now)
     say(f"final judgement of {best.candidate}")
@@ -193,7 +193,7 @@ def _by_search(
     told["plan"] = [*plan, f"chosen among {len(attempted)} candidates: {best.candidate}"]
     if not all(check.passed for check in checks):
         missed = in_the_way(attempted, (str(best.candidate), [check for check in checks if not check.passed]))
-        return _stored(out, _not_released(goal, told, attempted, relaxed(missed), winner, checks, best))
+        return _stored(out, _not_released(out, goal, told, attempted, relaxed(missed), winner, checks, best))
     mechanisms = len({one.candidate.way.mechanism for one in attempted})
     tuning = (
         f"Chosen by sfumato protect among {len(attempted)} candidates of {mechanisms} mechanisms, by attacks on people "
@@ -210,7 +210,7 @@ def _by_search(
         **told,
         "nearest": [],
         "relax": [],
-        "report": _page(out, winner, attempted),
+        **_pages(out, winner, attempted),
     }
     return _stored(out, content)
 
@@ -227,7 +227,7 @@ def _by_one_fit(goal: Goal, out: Path, found: Surveyed, fit: PrivateFit, terms: 
     about = _winner(fit.candidate.way.mechanism, fit.candidate.params, named, goal, winner, checks)
     if not all(check.passed for check in checks):
         missed = [check for check in checks if not check.passed]
-        return _stored(out, {**_not_released(goal, told, (), relaxed([(named, missed)]), winner, checks), **about})
+        return _stored(out, {**_not_released(out, goal, told, (), relaxed([(named, missed)]), winner, checks), **about})
     warrant = replace(terms.warrant, tuning=fit.tuning)
     released = _released(winner, goal, out, replace(terms, warrant=warrant), say)
     content = {
@@ -240,7 +240,7 @@ def _by_one_fit(goal: Goal, out: Path, found: Surveyed, fit: PrivateFit, terms: 
         **told,
         "nearest": [],
         "relax": [],
-        "report": _page(out, winner, ()),
+        **_pages(out, winner, ()),
     }
     return _stored(out, content)
 
@@ -253,10 +253,11 @@ def _unreachable(goal: Goal, out: Path, found: Surveyed, limits: Sequence[tuple[
     ]
     plan = ["nothing was trained: a useful label by itself tells more than a limit allows"]
     told = facts((), found.unfit, found.floors, plan, goal.gated)
-    return _stored(out, _not_released(goal, told, (), steps, None, ()))
+    return _stored(out, _not_released(out, goal, told, (), steps, None, ()))
 
 
 def _not_released(
+    out: Path,
     goal: Goal,
     told: Mapping[str, Any],
     attempted: Sequence[Attempted],
@@ -279,7 +280,7 @@ def _not_released(
         **told,
         "nearest": nearest(attempted),
         "relax": [one.to_json() | {"sentence": str(one)} for one in steps],
-        "report": None,
+        **_pages(out, winner, attempted),
     }
 
 
@@ -313,11 +314,19 @@ def _released(winner: Path, goal: Goal, out: Path, terms: SearchTerms, say: Say)
     return release_run(winner, source, folder, labels=goal.labels, ledger=terms.ledger, warrant=warrant, warn=say)
 
 
-def _page(out: Path, winner: Path, attempted: Sequence[Attempted]) -> str:
-    """The report: the winner by the judgement, then every audited candidate by the search."""
-
+def _pages(out: Path, winner: Path | None, attempted: Sequence[Attempted]) -> dict[str, str | None]:
+    """The report of the winner by the judgement, and one of all audited candidates by the search: figures on other
+    people stand on a page of their own."""
     audited = [one.folder for one in ranked(attempted)]
-    return str(build_report([winner, *audited], out / "report.html", title="sfumato protect"))
+    report, tried = out / "report.html", out / "candidates.html"
+    if winner is not None:
+        build_report([winner], report, title="The winner, by the final judgement")
+    if audited:
+        build_report(audited, tried, title="Candidates, by the victims of the search")
+    return {
+        "report": None if winner is None else str(report),
+        "candidates_report": str(tried) if audited else None,
+    }
 
 
 def _stored(out: Path, content: dict[str, Any]) -> Protected:

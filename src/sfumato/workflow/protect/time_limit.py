@@ -12,7 +12,7 @@ from sfumato.core.errors import SfumatoError, UsageError
 
 _WITHIN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h)?")
 _SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-HARDER = 5.0
+HARDER = 8.0
 """How many times longer an audit at full effort takes than a cheap one, until one was done."""
 WHOLE = 1.5
 """How many times longer an audit by all threats takes than one by those that are limited, for the same effort."""
@@ -45,9 +45,11 @@ class Costs:
     cheap: list[float] = field(default_factory=list)
     full: list[float] = field(default_factory=list)
 
-    def note(self, mechanism: str, fit: float, audit: float) -> None:
+    def note(self, mechanism: str, fit: float, audit: float, *, whole: bool = True) -> None:
+        """A candidate was tried; its audit counts for others if it was a ``whole`` one."""
         self.tried[mechanism].append(fit + audit)
-        self.cheap.append(audit)
+        if whole:
+            self.cheap.append(audit)
 
     def of(self, mechanism: str) -> float:
         """What trying that mechanism is likely to take: as before, or as the others did."""
@@ -58,7 +60,8 @@ class Costs:
         """What an audit at full effort is likely to take; the ``same`` effort takes the same time."""
         if self.full:
             return max(self.full)
-        return max(self.cheap, default=0.0) * (1.0 if same else HARDER)
+        mean = sum(self.cheap) / max(1, len(self.cheap))
+        return mean * (1.0 if same else HARDER)
 
 
 class TimeLimit:

@@ -23,6 +23,7 @@ import yaml
 from markdown.extensions.toc import slugify_unicode
 from nbclient import NotebookClient
 from nbconvert import MarkdownExporter
+from nbconvert.filters import strip_ansi
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "docs"
@@ -98,13 +99,12 @@ def write_tutorial(notebook: Path, *, run: bool) -> str:
         print(f"runs {notebook.name}", flush=True)
         with tempfile.TemporaryDirectory(prefix="sfumato-docs-") as folder:
             (Path(folder) / "state").mkdir()
-            os.environ.update(
-                SFUMATO_STATE=str(Path(folder) / "state"), TERM="dumb", COLUMNS="100"
-            )  # no colours on a page
+            os.environ.update(SFUMATO_STATE=str(Path(folder) / "state"), COLUMNS="100")
             os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
             NotebookClient(content, timeout=1200, resources={"metadata": {"path": folder}}).execute()
-    for output in (one for cell in content.cells for one in cell.get("outputs", ()) if one.get("name") == "stderr"):
-        output["text"] = _WARNED_AT.sub(r"\1\n", output["text"])  # the sentence, without this machine's path
+    for output in (one for cell in content.cells for one in cell.get("outputs", ()) if one.output_type == "stream"):
+        text = _WARNED_AT.sub(r"\1\n", strip_ansi(output.text))  # the sentence, without this machine's path
+        output.text = re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)
     name = re.sub(r"^\d+-", "", notebook.stem)
     folder = SOURCE / "tutorials"
     body, resources = MarkdownExporter().from_notebook_node(

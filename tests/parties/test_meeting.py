@@ -422,7 +422,7 @@ def test_each_party_hides_its_own_label_with_a_filter_and_one_with_nothing_to_hi
     )
     schema = read_json(folders[2] / "schema.json")
     write_json(folders[2] / "schema.json", {**schema, "private": {}})
-    hall = meet(folders, tmp_path, mode="filter", params={"latent": 4, "epochs": 1, "steps": 50, "budget": 50.0})
+    hall = meet(folders, tmp_path, mode="filter", params={"latent": 4, "epochs": 40, "steps": 50, "budget": 50.0})
     result = outcome(tmp_path)
     assert result.shared == ("party-0", "party-1")
     assert "its records cannot be used" in result.parties[2].reason

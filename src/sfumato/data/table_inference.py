@@ -152,7 +152,8 @@ def is_quantity(name: str, seen: ColumnEvidence) -> bool:
         return True
     if seen.zeros or (names_code(name) and seen.span.low >= 0):
         return False
-    few = len(seen.levels) <= MOST_LEVELS and seen.rows - seen.missing >= ROWS_PER_CODE * len(seen.levels)
+    known = 1 << max(seen.rows - seen.missing - 1, 0).bit_length()  # rounded up: one person less shall change nothing
+    few = len(seen.levels) <= MOST_LEVELS and known >= ROWS_PER_CODE * len(seen.levels)
     plain = len(seen.categories) <= len(seen.levels) + len(seen.others)  # one spelling of each number
     return not (few and plain) and not (few and seen.others)
 

@@ -35,6 +35,7 @@ class ShippedMechanism(Mechanism):
     """
 
     name = "shipped"
+
     _original: Mechanism
     _ports: tuple[Port, ...]
     _device: Any
@@ -48,7 +49,7 @@ class ShippedMechanism(Mechanism):
                 f"what leaks from an exported device half of {original.name} hangs on who stands in a message, which "
                 "only the run itself can be audited for: sfumato audit."
             )
-        found = cls(seed=original.seed)
+        found = cls(seed=original.seed)  # type: ignore[call-arg]  # what is declared above are no parameters
         found.schema_, found.labels_ = original.schema_, original.labels_
         found._original, found._ports = original, ports
         found._device, found._cloud = session(device), None if cloud is None else session(cloud)

@@ -280,10 +280,10 @@ class Mechanism(Parametrised, ABC):
         """Put stored weights into the built networks."""
         storage.load_state_of(self._modules(), tensors, self)
 
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: Path) -> None:
         """Write parameters, traits, schema and, a file for each network, the weights below ``folder``."""
         self._check_fitted()
-        storage.save(self, Path(folder))
+        storage.save(self, folder)
 
     @classmethod
     def load(cls, folder: Path, **overrides: Any) -> Self:

@@ -35,7 +35,7 @@ def test_audit_of_payloads_prints_scores_and_who_is_worst_off(files: Path, call:
 
 WRONG = {
     "no records": (("audit", "--release", "vectors.npz"), 2, "--records"),
-    "a run as well": ((*AUDIT, "--", "somewhere"), 2, "either a run or a release"),
+    "a run as well": ((*AUDIT, "--", "somewhere"), 2, "unknown data set 'somewhere'"),
     "a second audit": ((*AUDIT, "--again"), 2, "--again"),
     "a pipeline without places": ((*AUDIT, "--pipeline", "true"), 2, "{in} and {out}"),
     "no such label": ((*AUDIT, "--private", "sexx"), 2, "'sex'"),

@@ -38,7 +38,7 @@ def test_a_record_outside_the_domain_stops_check_and_fit_alike(desk: Path, call:
     for command in (("data", "check", "people.csv", *ROLES), ("fit", "ran", *PEOPLE, "-q", "--out", "new")):
         ended = call(*command, "--domain", "narrow.toml")
         assert ended.code == 3 and "lies outside the declared range 60" in ended.out + ended.err
-        assert "column 'age', row" in ended.out + ended.err and not (desk / "new").exists()
+        assert "column 'age', line 4" in ended.out + ended.err and not (desk / "new").exists()
 
 
 def test_a_domain_that_is_missing_or_wrong_ends_in_one_sentence(desk: Path, call: Call) -> None:

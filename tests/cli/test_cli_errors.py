@@ -17,14 +17,14 @@ STUDY = ("reproduce", "ran-figure3", "--quiet", "--out", "new")
 
 DATA = {
     "a missing file": ((*FIT, "--data", "nobody.csv", *INCOME), "nobody.csv|does not exist|check the path"),
-    "a file of an unknown type": ((*FIT, "--data", "notes.txt", *INCOME), "notes.txt|Parquet, CSV"),
-    "an infinite number in CSV": ((*FIT, "--data", "infinite.csv", *INCOME), "infinite.csv|'height'|row 7|remove"),
+    "a file of an unknown type": ((*FIT, "--data", "notes.txt", *INCOME), "notes.txt|no readable table|a header"),
+    "an infinite number in CSV": ((*FIT, "--data", "infinite.csv", *INCOME), "infinite.csv|'height'|line 9|remove"),
     "NaN in npz": ((*FIT, "--data", "nan.npz", *LABEL), "nan.npz|'x'|row 5|remove"),
     "infinity in npz": ((*FIT, "--data", "inf.npz", *LABEL), "inf.npz|'x'|row 5|remove"),
     "infinity in Parquet": ((*FIT, "--data", "inf.parquet", *LABEL), "inf.parquet|'b'|row 5|remove"),
     "a text where a number is asked for": (
         (*FIT, "--data", "people.csv", "--utility", "income > 3"),
-        "people.csv|'income'|row 0|not a number",
+        "people.csv|'income'|line 2|not a number",
     ),
     "no records": ((*FIT, "--data", "empty.csv", *INCOME), "empty.csv|no records|at least one"),
     "too few records": ((*FIT, "--data", "two.csv", *INCOME), "two|split has only the class|use more records"),
@@ -73,10 +73,10 @@ DATA = {
     ),
     "a label that training never saw": (
         (*RELEASE, "--data", "stranger.csv", "--labels"),
-        "stranger.csv|'income'|row 3|'medium'|remove the row",
+        "stranger.csv|'income'|line 5|'medium'|remove the row",
     ),
     "a column that is missing at release": ((*RELEASE, "--data", "no-age.csv"), "no-age.csv|'age'|columns of training"),
-    "a number that became text": ((*RELEASE, "--data", "foreign.csv"), "foreign.csv|'age'|row 5|'forty'"),
+    "a number that became text": ((*RELEASE, "--data", "foreign.csv"), "foreign.csv|'age'|line 7|'forty'"),
     "a file that is no longer there, at release": ((*RELEASE, "--data", "nobody.csv"), "nobody.csv|does not exist"),
     "an empty file, at release": ((*RELEASE, "--data", "empty.csv"), "empty.csv|no records"),
     "a configuration that is not there": ((*FIT, "--config", "nobody.toml"), "nobody.toml does not exist"),

@@ -190,7 +190,7 @@ def test_company_does_not_depend_on_chunks_or_on_an_unused_wide_column(
     assert desk.release(run, data, "one").code == 0
     one = desk.companies(run, data, "one")
     assert any(abs(min(set_) - max(set_)) > 7 for set_ in one)  # over the whole file
-    monkeypatch.setattr("sfumato.data.readers.parquet.CSV_BLOCK_BYTES", 2**12)
+    monkeypatch.setattr("sfumato.data.readers.delimited.BLOCK_BYTES", 2**12)
     wide = write(desk.folder / "wide.csv", clients(CLIENTS), unused="w" * 300)
     assert desk.release(run, wide, "two").code == 0
     assert desk.companies(run, wide, "two") == one
@@ -233,7 +233,7 @@ def test_a_failed_release_leaves_no_company_and_a_crash_after_it_no_second_one(
     data, run = january
     kept = desk.folder / "device.key.companies"
     with monkeypatch.context() as patch:
-        patch.setattr(releasing, "write_json", _fail)
+        patch.setattr(releasing, "close_release", _fail)
         says(desk.release(run, data, "one"), "no room")
     assert not kept.exists() and not (desk.folder / "one").exists()
     with monkeypatch.context() as patch:  # the store is written, the folder not yet moved into place

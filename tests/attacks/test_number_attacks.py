@@ -20,7 +20,7 @@ from sfumato.core.schema import Column, Schema
 from sfumato.mechanisms.base import Mechanism
 from sfumato.testing import AttackConformance, numbered, parity_digits, primary, wins
 
-SHORT = {"epochs": 5, "width": 32, "fewest_steps": 60}
+SHORT = {"epochs": 10, "width": 32, "fewest_steps": 200}
 
 
 @pytest.fixture(scope="module")

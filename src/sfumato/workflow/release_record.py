@@ -96,7 +96,7 @@ def columns_of(folder: Path) -> list[dict[str, Any]]:
     """Name, type and length of every column that leaves as Parquet; empty for a folder of pictures."""
     import pyarrow.parquet as pq
 
-    files = sorted(folder.rglob("*.parquet"))
+    files = sorted(file for file in folder.rglob("*.parquet") if file.is_file())  # a folder of parts is called so, too
     if not files:
         return []
     found = []

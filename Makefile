@@ -67,7 +67,7 @@ docs: $(STAMP)
 	$(BIN)/python docs/build_site.py
 
 # Wheel, sdist, bill of materials, licences and digests in dist/, tried in clean environments.
-release: $(STAMP)
+release: $(STAMP) playground
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "cyclonedx-bom>=5"
 	$(BIN)/python tools/release.py $(addprefix --python ,$(PYTHONS))
 

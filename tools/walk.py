@@ -1,6 +1,6 @@
 """What a user does with a fresh installation, small: run by the interpreter of that installation, in an empty folder.
 
-Fit, audit, gate, report and release; an audit of somebody else's table; a bundle that is exported, served and asked.
+Fit, audit, report and release; an audit of somebody else's table; a bundle that is exported, served and asked.
 """
 
 from __future__ import annotations
@@ -24,10 +24,8 @@ def main() -> None:
     fit = ("--data", "digits", "--utility", "odd", "--private", "ge5", "--limit", "600", "--set", "epochs=1")
     sfumato("fit", "ran", *fit, "--out", "run")
     sfumato("audit", "run", "--effort", "smoke")
-    sfumato("gate", "run", "--min", "accuracy=0.5")
     sfumato("report", "run", "--out", "report.html")
-    sfumato("release", "run", "--data", "digits", "--out", "outbox")
-    sfumato("verify", "outbox")
+    sfumato("release", "run", "--data", "digits", "--unaudited", "--out", "outbox")  # so short an audit does not count
     tables()
     sfumato("audit", "--release", "made.csv", "--owner", "train.csv", "--holdout", "control.csv", "--out", "vendor")
     sfumato("export", "run", "--out", "bundle")

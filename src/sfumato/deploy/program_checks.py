@@ -71,11 +71,12 @@ def run(program: Any, ports: Sequence[Port], arrays: Sequence[Array]) -> Array:
 
 def by_torch(half: Half, arrays: Sequence[Array]) -> Array:
     """What the network itself makes of them."""
-    was_training = half.network.training
+    modes = [(module, module.training) for module in half.network.modules()]  # a wrapper's is not that of its parts
     half.network.eval()
     with torch.inference_mode(), compute.exact():
         found = half.network(*(torch.as_tensor(array) for array in arrays)).numpy()
-    half.network.train(was_training)
+    for module, mode in modes:
+        module.training = mode
     return np.asarray(found)
 
 

@@ -94,11 +94,12 @@ def default_encoder(kind: str, shape: Shape) -> str:
 
 def output_shape(module: nn.Module, shape: Shape) -> Shape:
     """Return the shape of one record after ``module``."""
-    was_training = module.training
+    modes = [(each, each.training) for each in module.modules()]  # a wrapper's is not that of its parts
     module.eval()
     with torch.no_grad():
         out = module(torch.zeros(1, *shape))
-    module.train(was_training)
+    for each, mode in modes:
+        each.training = mode
     return tuple(out.shape[1:])
 
 

@@ -47,7 +47,7 @@ def minibatches(n: int, batch: int, seed: int, fewest: int = 8) -> Iterator[Tens
 
 def forward_in_batches(module: nn.Module, x: Tensor, batch: int = 256) -> Tensor:
     """Return module(x) in evaluation mode, without gradients, in fp32, computed a batch at a time."""
-    was_training = module.training
+    modes = [(each, each.training) for each in module.modules()]  # a wrapper's is not that of its parts
     module.eval()
     with torch.inference_mode(), compute.exact():
         first = module(x[:batch])
@@ -55,7 +55,8 @@ def forward_in_batches(module: nn.Module, x: Tensor, batch: int = 256) -> Tensor
         out[:batch] = first
         for start in range(batch, len(x), batch):
             out[start : start + batch] = module(x[start : start + batch])
-    module.train(was_training)
+    for each, mode in modes:
+        each.training = mode
     return out
 
 
